@@ -1,0 +1,30 @@
+"""`advance: DURATION`: every clock of the bench moves on; nothing waits for real time it can be told."""
+
+from __future__ import annotations
+
+from harness.action.base import Done, Stage, Verb
+from harness.model.evidence import Phase
+from harness.model.location import Frozen
+from harness.model.scenario import Step
+from harness.scenario.durations import parse_duration
+
+
+class Params(Frozen):
+    target: str
+
+
+class Advance(Verb[Params]):
+    id = "advance"
+    summary = "gateway, stand-ins and tap move their clocks forward"
+    params = Params
+    mutates = True
+    example = "advance: 61m"
+
+    async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:
+        seconds = parse_duration(params.target)
+        await stage.time.advance(seconds)
+        stage.control("clock", {"advanced_s": seconds}, phase=phase, step=step.id)
+        return Done()
+
+
+ACTION = Advance()

@@ -1,0 +1,31 @@
+"""`approve: STEP`: an operator allows the call that STEP left waiting; waits for its execution."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from harness.action.base import Done, Stage, Verb
+from harness.action.decide import decide
+from harness.model.evidence import Phase
+from harness.model.location import Frozen
+from harness.model.scenario import Step
+
+
+class Params(Frozen):
+    """`as`: who decides; it stands in the audit."""
+
+    target: str
+    as_: str = Field(default="operator", alias="as")
+
+
+class Approve(Verb[Params]):
+    id = "approve"
+    summary = "an operator allows the waiting call once and waits for its execution"
+    params = Params
+    example = "approve: write\nas: operator"
+
+    async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:
+        return await decide(stage, step, params.target, phase, approve=True, by=params.as_, reason="")
+
+
+ACTION = Approve()

@@ -1,0 +1,1 @@
+"""Capture complete tool lists from a URL, a command or a file."""

@@ -1,0 +1,1 @@
+"""Judgement on the facts of inventory.diff: one rule, one entry."""

@@ -1,0 +1,133 @@
+"""The bench: tap, stand-ins and one gateway, up for as long as the block lasts."""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import httpx2
+
+from harness.clock import Clock, SystemClock, TestClock
+from harness.engine.legs import LegSource, open_source
+from harness.errors import HarnessError
+from harness.model.exchange import Sequencer
+from harness.model.manifest import Manifest
+from harness.model.scenario import Level
+from harness.tap.server import Tap
+from harness.target.base import LaunchOptions, RunningTarget, Target
+
+
+class Names:
+    """Unique synthetic values: run-wide id, per-item nonces, trace ids. A port, so that a test can fix them."""
+
+    def nonce(self) -> str:
+        return secrets.token_hex(5)
+
+    def secret(self, provider: str) -> str:
+        return f"synthetic-{provider}-{secrets.token_hex(16)}"
+
+    def trace(self) -> str:
+        return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """`still`: clocks stand and move only when a scenario moves them. `mapped`: host patterns of providers mounted under their real name."""
+
+    level: Level
+    providers: Sequence[str]
+    manifests: Mapping[str, Manifest]
+    still: bool = False
+    defects: Sequence[str] = ()
+    names: Names = field(default_factory=Names)
+
+
+class _Shared(httpx2.AsyncBaseTransport):
+    """Passes requests on; closing it leaves the shared transport open."""
+
+    def __init__(self, shared: httpx2.AsyncHTTPTransport) -> None:
+        self._shared = shared
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._shared.handle_async_request(request)
+
+
+class Bench:
+    """`async with Bench(target, options, work_dir) as bench:`; then any number of items, concurrently."""
+
+    def __init__(self, target: Target, options: BenchOptions, work_dir: Path) -> None:
+        self.target_kind = target
+        self.options = options
+        self.work_dir = work_dir
+        self.sequencer = Sequencer()
+        self.still_clock = TestClock() if options.still else None
+        self.clock: Clock = SystemClock()
+        self.sources: dict[str, LegSource] = {}
+        self.tap: Tap
+        self.gateway: RunningTarget
+        self._transport: httpx2.AsyncHTTPTransport
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
+        options, serving = self.options, self.still_clock or self.clock
+        self.work_dir.mkdir(parents=True, exist_ok=True)
+        self.tap = await self._stack.enter_async_context(Tap(serving, self.sequencer))
+        for provider in options.providers:
+            manifest = options.manifests[provider]
+            self.sources[provider] = await self._stack.enter_async_context(open_source(manifest, options.level, serving, self.work_dir))
+        launch = LaunchOptions(
+            work_dir=self.work_dir,
+            mapped={wildcard(m): self.tap.tls_address for m in self._mapped()},
+            ca_file=self.tap.ca_file if self._mapped() else None,
+            test_clock=options.still,
+            defects=tuple(self._defects()),
+        )
+        self.gateway = await self._stack.enter_async_context(self.target_kind.launch(launch))
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+        transport = httpx2.AsyncHTTPTransport(verify=ssl.create_default_context(), limits=limits, trust_env=False)
+        self._transport = await self._stack.enter_async_context(transport)
+
+    def agent_client(self, headers: Mapping[str, str]) -> httpx2.AsyncClient:
+        """A client with headers of its own over the bench's one transport: a TLS context per agent would cost more than its calls."""
+        return httpx2.AsyncClient(transport=_Shared(self._transport), headers=headers, trust_env=False, timeout=httpx2.Timeout(60.0))
+
+    def _mapped(self) -> list[Manifest]:
+        return [self.options.manifests[p] for p in self.options.providers if self.options.manifests[p].mount == "mapped"]
+
+    def _defects(self) -> list[str]:
+        """bypass-tap takes the direct address of a provider: the one thing only the bench knows."""
+        direct = next((s.base_url for s in self.sources.values() if not s.mapped), "")
+        return [f"{d}={direct}" if d == "bypass-tap" and direct else d for d in self.options.defects]
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def advance(self, seconds: float) -> None:
+        """Stand-ins and tap first, so that what falls due at the provider is under way before the gateway's own deadlines move."""
+        if self.still_clock is None:
+            raise HarnessError("this bench runs on real time", fix="scenarios that move time get a bench of their own")
+        await self.still_clock.advance(seconds)
+        await self.gateway.advance(seconds)
+
+    async def until_sleeping(self) -> None:
+        if self.still_clock is not None:
+            await self.still_clock.until_sleeping()
+
+
+def wildcard(manifest: Manifest) -> str:
+    """`https://{tenant}.aws.cognee.ai` → `*.aws.cognee.ai`."""
+    host = manifest.endpoint.split("://", 1)[-1].split("/", 1)[0]
+    return "*" + host[host.index("}") + 1 :] if "{" in host else host

@@ -1,0 +1,196 @@
+"""Findings folded into a verdict, verdicts into results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from harness.drift.compare import compare
+from harness.errors import Exit, fold_exit
+from harness.expect.view import View
+from harness.inventory.side import catalog_side, inventory_side
+from harness.model.evidence import PlanItemRecord, RunRecord, StepRecord
+from harness.model.finding import Finding
+from harness.model.scenario import LEVELS, Level, Scenario
+from harness.model.verdict import ClaimVerdict, Outcome, Results, Verdict
+
+COMPARED = ("names", "parameters", "risk", "shape", "hash")
+INCOMPLETE_IDS = frozenset({"untestable", "witness-blind", "scenario-broken-off", "could-not-tell", "prerequisite-missing"})
+BY_ID: Mapping[str, Exit] = {
+    "unreachable": Exit.UNREACHABLE,
+    "credentials-missing": Exit.CREDENTIALS,
+    "port-in-use": Exit.USAGE,
+    "usage": Exit.USAGE,
+}
+
+
+def fold(start: PlanItemRecord, scenario: Scenario, view: View, evaluated: Sequence[str], findings: Sequence[Finding]) -> Verdict:
+    """pass needs: no failing finding, every expectation evaluated, and at least one witnessed call."""
+    found = list(findings)
+    if start.missing:
+        found += [prerequisite(scenario, reason) for reason in start.missing]
+    if not start.not_applicable and not start.missing:
+        found += witnessed_something(scenario, view)
+    outcome = outcome_of(start, found)
+    steps = [r for r in view.records if isinstance(r, StepRecord) and r.phase == "steps"]
+    ends = [r for r in view.records if isinstance(r, PlanItemRecord) and r.phase == "end"]
+    polled = {s.id for s in scenario.steps if s.eventually is not None}
+    return Verdict(
+        item=start.item,
+        scenario=scenario.id,
+        title=scenario.title,
+        area=scenario.area,
+        level=start.level,
+        target=start.target,
+        protocol=start.protocol,
+        providers=tuple(dict.fromkeys(view.providers.values())),
+        tags=scenario.tags,
+        outcome=outcome,
+        exit_code=int(fold_exit(exit_codes(outcome, found))),
+        evaluated=tuple(evaluated),
+        findings=tuple(found),
+        claims=tuple(claims_of(start, scenario, evaluated, found, outcome)),
+        not_proven=scenario.does_not_prove,
+        counts=counts_of(view),
+        seconds=ends[-1].seconds if ends else 0.0,
+        time_to_visible_s={r.step: r.elapsed_s for r in steps if r.step in polled},
+        attempts={r.step: r.attempts for r in steps if r.attempts > 1},
+        witnesses=2 if start.two_witness else 3,
+    )
+
+
+def prerequisite(scenario: Scenario, reason: str) -> Finding:
+    return Finding(
+        id="prerequisite-missing",
+        severity="error",
+        message=reason,
+        where=str(scenario.location),
+        fix="make it available, or select another level; what cannot be run is never a pass",
+    )
+
+
+def witnessed_something(scenario: Scenario, view: View) -> list[Finding]:
+    """A run that no party but the gateway saw is never a pass, whatever its catalog says."""
+    if view.exchanges:
+        return []
+    return [
+        Finding(
+            id="witness-blind",
+            severity="error",
+            message="the tap saw nothing at all",
+            where=str(scenario.location),
+            fix="check that the gateway was given the tap's address",
+        )
+    ]
+
+
+def outcome_of(start: PlanItemRecord, findings: Sequence[Finding]) -> Outcome:
+    if start.not_applicable:
+        return "not_applicable"
+    severities = {f.severity for f in findings}
+    if "error" in severities:
+        return "error"
+    return "fail" if severities & {"fail", "drift"} else "pass"
+
+
+def exit_codes(outcome: Outcome, findings: Sequence[Finding]) -> set[Exit]:
+    """Every cause's own code; drift counts as 6 only when nothing else failed."""
+    codes: set[Exit] = set()
+    for finding in findings:
+        if finding.severity == "error":
+            codes.add(BY_ID.get(finding.id, Exit.INCOMPLETE))
+        elif finding.severity == "fail":
+            codes.add(Exit.FAILED)
+        elif finding.severity == "drift":
+            codes.add(Exit.DRIFT)
+    return codes
+
+
+def claims_of(
+    start: PlanItemRecord, scenario: Scenario, evaluated: Sequence[str], findings: Sequence[Finding], outcome: Outcome
+) -> list[ClaimVerdict]:
+    """A claim is proven when each expectation it rests on was evaluated and holds, and no witness is in doubt."""
+    level = lowest(start)
+    doubt = next((f.message for f in findings if f.severity == "error" and not f.expectation), "")
+    failed = {f.expectation: f.message for f in findings if f.expectation and f.severity in ("fail", "drift", "error")}
+    claims = []
+    for claim in scenario.proves:
+        broken = next((f"{by}: {failed[by]}" for by in claim.by if by in failed), "")
+        missing = next((f"{by} was not evaluated" for by in claim.by if by not in evaluated), "")
+        reason = start.not_applicable or broken or missing or doubt
+        claims.append(ClaimVerdict(claim=claim.claim, proven=not reason, level=level, by=claim.by, unproven_because=reason))
+    return claims
+
+
+def lowest(start: PlanItemRecord) -> Level:
+    levels = [*start.legs.values()] or [start.level]
+    return min(levels, key=LEVELS.index)
+
+
+def counts_of(view: View) -> dict[str, int]:
+    calls = [c for c in view.clients if c.method == "tools/call"]
+    counts = {"calls": len(calls), "dispatches": len(view.dispatches), "audit_records": len(view.audit)}
+    return counts | {f"compared_{k}": v for k, v in compared(view).items()}
+
+
+def compared(view: View) -> dict[str, int]:
+    """How many agreed tools were compared, by what, over all connections."""
+    total: Counter[str] = Counter()
+    for connection in view.providers:
+        inventory, catalog = view.inventory_of(connection), view.catalog(connection)
+        if inventory is None or catalog is None:
+            continue
+        entries = catalog.data.get("tools", [])
+        side = catalog_side("catalog", entries, complete=bool(catalog.data.get("complete", True)), assumed=view.assumed_of(connection))
+        report = compare(inventory_side(inventory), side, against="fake" if view.level == "fake" else "local")
+        for aspect in COMPARED:
+            total[aspect] += getattr(report, aspect).compared
+    return dict(total)
+
+
+def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Results:
+    starts, ends = [r for r in runs if r.phase == "start"], [r for r in runs if r.phase == "end"]
+    codes = {Exit(v.exit_code) for v in verdicts}
+    reasons = [f"{v.item}: {f.id}: {f.message}" for v in verdicts for f in v.findings if f.severity in ("error", "fail", "drift")]
+    if verdicts and all(v.outcome == "not_applicable" for v in verdicts):
+        codes.add(Exit.INCOMPLETE)
+        reasons.append("nothing that was selected applies here")
+    if not ends:
+        codes.add(Exit.INCOMPLETE)
+        reasons.append("the run did not come to its end")
+    totals = Counter(v.outcome for v in verdicts)
+    return Results(
+        run=starts[0].run if starts else "",
+        started_at=starts[0].at if starts else "",
+        ended_at=ends[-1].at if ends else "",
+        harness_version=starts[0].harness_version if starts else "",
+        level_line=level_line(verdicts),
+        exit_code=int(fold_exit(codes)),
+        exit_reasons=tuple(dict.fromkeys(reasons)),
+        totals={word: totals.get(word, 0) for word in ("pass", "fail", "error", "not_applicable")},
+        comparison=comparison_of(verdicts),
+        environment=starts[0].environment if starts else {},
+        verdicts=verdicts,
+    )
+
+
+def comparison_of(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Each provider counts once, with the most that one scenario compared of it alone."""
+    best: dict[tuple[str, ...], dict[str, int]] = {}
+    for verdict in verdicts:
+        counts = {k.removeprefix("compared_"): n for k, n in verdict.counts.items() if k.startswith("compared_")}
+        if len(verdict.providers) == 1 and sum(counts.values()) > sum(best.get(verdict.providers, {}).values()):
+            best[verdict.providers] = counts
+    return {aspect: sum(c.get(aspect, 0) for c in best.values()) for aspect in COMPARED}
+
+
+def level_line(verdicts: Sequence[Verdict]) -> str:
+    """The first line of every report."""
+    levels = sorted({v.level for v in verdicts}, key=LEVELS.index)
+    words = {
+        "fake": "our own stand-ins: this proves the gateway and this harness, and nothing about any provider",
+        "replayed": "recordings of earlier exchanges",
+        "local": "providers' own server software on this machine",
+        "live": "providers' hosted endpoints",
+    }
+    return "Evidence level: " + "; ".join(f"{level} ({words[level]})" for level in levels)

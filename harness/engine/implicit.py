@@ -1,0 +1,158 @@
+"""Judged in every scenario, asked or not: that it ran, that the witnesses were awake, that the log is whole, that nothing was left changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from harness.expect.view import View
+from harness.model.digest import NotCanonical, canonical_text
+from harness.model.evidence import PlanItemRecord, Trouble
+from harness.model.finding import Finding
+from harness.model.scenario import Scenario
+
+Check = Callable[[Scenario, View], Iterator[Finding]]
+
+
+def implicit_findings(scenario: Scenario, view: View) -> list[Finding]:
+    return [finding for check in CHECKS for finding in check(scenario, view)]
+
+
+def ran_to_the_end(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`scenario-broken-off`: trouble of the run as a whole, or no end at all (the worker was lost)."""
+    ends = [r for r in view.records if isinstance(r, PlanItemRecord) and r.phase == "end"]
+    if not ends:
+        yield Finding(
+            id="scenario-broken-off",
+            severity="error",
+            message="the evidence ends in the middle of the scenario: its worker was lost, and what it had begun is unknown",
+            where=str(scenario.location),
+            fix="run the scenario again; a write that was under way may have happened",
+        )
+        return
+    trouble = ends[-1].trouble
+    if trouble is None:
+        return
+    steps = [s for s in view.steps.values() if s.trouble is not None]
+    step = steps[0].step if steps else ""
+    where = next((str(s.location) for s in scenario.steps if s.id == step), str(scenario.location))
+    yield from_trouble(trouble, step, where)
+
+
+def from_trouble(trouble: Trouble, step: str, where: str) -> Finding:
+    """A broken contract is the subject's fault (fail); anything else means that we could not tell (error)."""
+    broken = trouble.exit_code == 1
+    return Finding(
+        id="step-broken-off" if broken else trouble_id(trouble),
+        severity="fail" if broken else "error",
+        message=trouble.what,
+        where=trouble.where or where,
+        step=step,
+        fix=trouble.fix,
+    )
+
+
+def trouble_id(trouble: Trouble) -> str:
+    return {
+        "Untestable": "untestable",
+        "Unresolved": "untestable",
+        "WitnessBlind": "witness-blind",
+        "Unreachable": "unreachable",
+        "CredentialsMissing": "credentials-missing",
+        "PortInUse": "port-in-use",
+        "UsageError": "usage",
+    }.get(trouble.type, "unreachable" if trouble.exit_code == 4 else "could-not-tell")
+
+
+def witness_was_awake(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`witness-blind`: a tap that missed the gateway's discovery, or counts other dispatches than the audit, proves nothing."""
+    if view.item is None or not view.controls("access"):
+        return  # set-up did not get far enough for a gateway to have discovered anything
+    for connection in view.providers:
+        seen = [e for c, e in view.exchanges if c == connection]
+        discovered = any(e.rpc_method == "tools/list" for e in seen) or (view.operations(connection) and bool(seen))
+        if not discovered:
+            yield blind(scenario, connection, "the tap never saw the gateway discover its tools", 1, 0)
+            continue
+        audited = sum(r.get("event") == "call_started" and r.get("connection") == connection for r in view.audit)
+        witnessed = sum(d.connection == connection for d in view.every_dispatch)
+        if audited != witnessed:
+            yield blind(scenario, connection, "audit and tap disagree on how many calls were dispatched", audited, witnessed)
+
+
+def blind(scenario: Scenario, connection: str, what: str, audited: int, witnessed: int) -> Finding:
+    return Finding(
+        id="witness-blind",
+        severity="error",
+        message=f"{connection}: {what}",
+        where=str(scenario.location),
+        expected=audited,
+        actual=witnessed,
+        fix="check that the gateway reaches this provider through the tap only, and audits every dispatch",
+    )
+
+
+def audit_is_whole(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`audit-altered`: a record whose hash is not that of its content."""
+    for record in view.audit:
+        if "hash" not in record:
+            continue
+        content = {k: v for k, v in record.items() if k != "hash"}
+        try:
+            actual = hashlib.sha256(canonical_text(content).encode()).hexdigest()
+        except NotCanonical:
+            actual = ""
+        if actual != record["hash"] and "[secret:" not in canonical_or_empty(record):
+            yield Finding(
+                id="audit-altered",
+                message=f"audit record {record.get('seq')} does not have the hash it carries",
+                where=str(scenario.location),
+                expected=record["hash"],
+                actual=actual,
+                fix="a record must never change after it was written",
+            )
+
+
+def canonical_or_empty(record: object) -> str:
+    try:
+        return canonical_text(record)
+    except NotCanonical:
+        return ""
+
+
+def access_was_restored(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`access-not-restored`: the scenario left the control plane other than it found it."""
+    for connection in view.providers:
+        reads = {c.phase: c.data for c in view.controls("access", connection)}
+        if "before" in reads and "after" in reads and reads["before"] != reads["after"]:
+            yield Finding(
+                id="access-not-restored",
+                message=f"access of {connection} is not what it was before the scenario",
+                where=str(scenario.location),
+                expected=reads["before"],
+                actual=reads["after"],
+                fix="permissions that a scenario changes are restored after its cleanup",
+            )
+
+
+def cleanup_worked(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`cleanup-failed`: something the scenario made is still there (a warning: it changes no claim)."""
+    from harness.model.evidence import ClientExchange
+
+    for record in view.records:
+        if not isinstance(record, ClientExchange) or record.phase != "cleanup":
+            continue
+        failed = record.error is not None or record.transport_error or (record.result or {}).get("isError") is True
+        if failed:
+            yield Finding(
+                id="cleanup-failed",
+                severity="warn",
+                message=f"cleanup: {record.tool} failed, so what the scenario made may still be there",
+                where=str(scenario.location),
+                step=record.step,
+                actual=record.said.get("reason") or record.transport_error,
+                fix="remove it by hand",
+            )
+
+
+CHECKS: tuple[Check, ...] = (ran_to_the_end, witness_was_awake, audit_is_whole, access_was_restored, cleanup_worked)

@@ -1,0 +1,313 @@
+"""One plan item, carried out: set up, step by step, clean up, read back. It records; it does not judge."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from harness.action.base import Done, Leg, Stage
+from harness.engine.bench import Bench
+from harness.engine.documents import Documents
+from harness.engine.evidence_log import EvidenceLog
+from harness.engine.polling import Poll, holds
+from harness.engine.set_up import SetUp
+from harness.engine.vocabulary import verbs
+from harness.errors import HarnessError, Untestable, UsageError
+from harness.fake.kit import providers as stand_ins
+from harness.model.answer import json_of, pointer
+from harness.model.evidence import (
+    AuditRecord,
+    EvidenceRecord,
+    NoteRecord,
+    Phase,
+    PlanItemRecord,
+    ProviderExchangeRecord,
+    StepRecord,
+    Trouble,
+)
+from harness.model.plan import PlanItem
+from harness.model.scenario import Step
+from harness.scenario.variables import Bindings, Unresolved
+
+STEP_WATCHDOG_S = 90.0
+"""Real seconds after which a step is given up as untestable; a watchdog, not a judgement."""
+QUIET_WITHIN_S = 5.0
+
+
+@dataclass
+class ItemRun:
+    """Everything one item needs while it runs; dropped afterwards."""
+
+    bench: Bench
+    item: PlanItem
+    log: EvidenceLog
+    documents: Documents
+    run_id: str
+    records: list[EvidenceRecord] = field(default_factory=list)
+    bindings: Bindings = field(default_factory=lambda: Bindings({}))
+    legs: dict[str, Leg] = field(default_factory=dict)
+    credentials: dict[str, tuple[str, str]] = field(default_factory=dict)
+    stage: Stage | None = None
+    tenant: str = ""
+    gateway_run: str = ""
+    permissions_before: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def emit(self, record: EvidenceRecord) -> None:
+        self.records.append(self.log.record(record))
+
+    # ---- the whole
+
+    async def run(self) -> None:
+        """Never raises for what the subject does: trouble becomes evidence."""
+        began = time.monotonic()
+        trouble: Trouble | None = None
+        if not self._start():
+            return
+        async with AsyncExitStack() as stack:
+            try:
+                self.stage = await SetUp(self).run(stack)
+                await self._steps()
+            except HarnessError as error:
+                trouble = as_trouble(error)
+            try:
+                await self._tear_down()
+            except HarnessError as error:
+                trouble = trouble or as_trouble(error)
+        await self._collect()
+        self._release()
+        self._end(trouble, time.monotonic() - began)
+
+    def _start(self) -> bool:
+        """Writes the opening record; False when there is nothing to run."""
+        scenario, item = self.item.scenario, self.item
+        nonce = self.bench.options.names.nonce()
+        self.tenant = f"t-{nonce}"
+        self.bindings = Bindings.start(scenario.let, run_id=f"{self.run_id}-{nonce}", nonce=nonce)
+        keys, embedded = self.documents.of(scenario)
+        self.emit(
+            PlanItemRecord(
+                phase="start",
+                item=item.id,
+                at=self.bench.clock.now().isoformat(),
+                scenario=scenario.id,
+                level=item.level,
+                target=item.target,
+                protocol=item.protocol,
+                legs=self._leg_levels(),
+                bindings=dict(self.bindings.values),
+                documents=keys,
+                embedded=embedded,
+                run_id=self.run_id,
+                tenant=self.tenant,
+                assumed=self._assumed(),
+                missing=item.missing,
+                not_applicable=item.not_applicable,
+            )
+        )
+        if item.missing or item.not_applicable:
+            self._end(None, 0.0)
+            return False
+        return True
+
+    def _leg_levels(self) -> dict[str, Any]:
+        sources = self.bench.sources
+        return {
+            f"{name}/{what}": level
+            for name, spec in self.item.scenario.connections.items()
+            if (source := sources.get(spec.provider or name))
+            for what, level in (("schema", source.schema_level), ("memory", source.memory_level))
+        }
+
+    def _assumed(self) -> dict[str, tuple[str, ...]]:
+        known = stand_ins()
+        wanted = {spec.provider or name for name, spec in self.item.scenario.connections.items()} if self.item.level == "fake" else set()
+        return {p: tuple(sorted(known[p].assumed_shapes)) for p in sorted(wanted) if p in known}
+
+    def _end(self, trouble: Trouble | None, seconds: float) -> None:
+        item = self.item
+        self.emit(
+            PlanItemRecord(
+                phase="end",
+                item=item.id,
+                at=self.bench.clock.now().isoformat(),
+                scenario=item.scenario.id,
+                level=item.level,
+                target=item.target,
+                protocol=item.protocol,
+                run_id=self.run_id,
+                tenant=self.tenant,
+                gateway_run=self.gateway_run,
+                trouble=trouble,
+                seconds=round(seconds, 3),
+            )
+        )
+
+    def need_stage(self) -> Stage:
+        if self.stage is None:
+            raise Untestable("the scenario was not set up", where=self.item.id)
+        return self.stage
+
+    # ---- steps
+
+    async def _steps(self) -> None:
+        for step in self.item.scenario.steps:
+            await self._step(step, "steps")
+
+    async def _step(self, step: Step, phase: Phase) -> None:
+        """Runs one step, polling if it says `eventually`. Trouble is recorded at the step and ends the steps."""
+        stage = self.need_stage()
+        started, began = stage.sequencer.next(), time.monotonic()
+        args: Any = None
+        done, attempts, elapsed = Done(), 0, 0.0
+        trouble: Trouble | None = None
+        raised: HarnessError | None = None
+        try:
+            args, params = self._render(step)
+            async with asyncio.timeout(STEP_WATCHDOG_S):
+                done, attempts, elapsed = await self._attempts(stage, step, params, phase)
+        except HarnessError as error:
+            raised, trouble = error, as_trouble(error)
+        except TimeoutError:
+            raised = Untestable(f"step {step.id!r} did not end within {STEP_WATCHDOG_S:g} s", where=str(step.location), fix="see the gateway's log")
+            trouble = as_trouble(raised)
+        captures, unresolved = self._capture(step, done)
+        self.bindings = self.bindings.with_captures(step.id, captures)
+        self.emit(
+            StepRecord(
+                item=self.item.id,
+                phase=phase,
+                step=step.id,
+                verb=step.verb,
+                args=args,
+                started_seq=started,
+                ended_seq=stage.sequencer.next(),
+                attempts=max(attempts, 1),
+                elapsed_s=round(elapsed or time.monotonic() - began, 4),
+                captures=captures,
+                unresolved=unresolved,
+                said=done.said,
+                trouble=trouble,
+            )
+        )
+        if raised is not None:
+            raise raised
+
+    def _render(self, step: Step) -> tuple[Any, BaseModel]:
+        action = verbs()[step.verb]
+        rendered = self.bindings.render({"target": step.target, **step.args}, where=step.location)
+        try:
+            return rendered, action.params.model_validate(rendered)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_input=False)[0]
+            raise UsageError(f"{step.verb}: {details['msg']}", where=str(step.location), fix=f"for example: {action.example}") from None
+
+    async def _attempts(self, stage: Stage, step: Step, params: BaseModel, phase: Phase) -> tuple[Done, int, float]:
+        action = verbs()[step.verb]
+        if step.eventually is None:
+            return await action.run(stage, step, params, phase, 1), 1, 0.0
+        connection, _ = stage.resolve(str(step.target))
+        settle = stage.legs[connection].settle
+        poll = Poll(step.eventually.within_s, step.eventually.every_s, settle, self.bench.clock)
+        while True:
+            poll.attempts += 1
+            done = await action.run(stage, step, params, phase, poll.attempts)
+            captures, _ = self._capture(step, done)
+            snapshot = [*self.records, *(await self._witnessed())]
+            if holds(snapshot, self.item, step, self.bindings.with_captures(step.id, captures), self.documents) or poll.over:
+                return done, poll.attempts, poll.elapsed
+            await poll.wait()
+
+    def _capture(self, step: Step, done: Done) -> tuple[dict[str, Any], tuple[str, ...]]:
+        found, missing = {}, []
+        for name, capture in step.capture.items():
+            present, value = pointer(json_of(done.answer) if isinstance(done.answer, dict) and "content" in done.answer else done.answer, capture.at)
+            if present:
+                found[name] = value
+            else:
+                missing.append(name)
+        return found, tuple(missing)
+
+    # ---- tear down and collect
+
+    async def _tear_down(self) -> None:
+        """Cleanup always runs; one failing step does not keep the next from running. Then the control plane is restored and read."""
+        if self.stage is None:
+            return
+        self.stage.control("phase", "cleanup", phase="cleanup")
+        problems: list[HarnessError] = []
+        await self._restore(problems)
+        for step in self.item.scenario.cleanup:
+            try:
+                await self._step(step, "cleanup")
+            except Unresolved:
+                continue  # nothing was made, so there is nothing to remove; the step's record names what was missing
+            except HarnessError as error:
+                problems.append(error)
+        for name in self.legs:
+            try:
+                access = await self.bench.gateway.access(self.tenant, name)
+                self.stage.control("access", dict(access), phase="after", connection=name)
+            except HarnessError as error:
+                problems.append(error)
+        if problems:
+            raise problems[0]
+
+    async def _restore(self, problems: list[HarnessError]) -> None:
+        stage = self.need_stage()
+        for name in sorted(stage.changed_permissions):
+            before = self.permissions_before.get(name, {})
+            try:
+                now = await self.bench.gateway.permissions(self.tenant, name)
+                changed = {tool: word for tool, word in before.items() if now.get(tool) not in (word, None)}
+                if changed:
+                    await self.bench.gateway.set_permissions(self.tenant, name, changed)
+                    stage.control("permissions", changed, phase="cleanup", connection=name)
+            except HarnessError as error:
+                problems.append(error)
+
+    async def _witnessed(self) -> list[EvidenceRecord]:
+        """What witness and audit hold now, as records, redacted like everything that is judged."""
+        exchanges: list[EvidenceRecord] = [
+            ProviderExchangeRecord(item=self.item.id, connection=name, exchange=e) for name, leg in self.legs.items() for e in leg.mount.exchanges
+        ]
+        audit: list[EvidenceRecord] = [
+            AuditRecord(item=self.item.id, record=r) for r in await self.bench.gateway.audit(self.tenant, self.gateway_run or None)
+        ]
+        return [self.log.redacted(r) for r in (*exchanges, *audit)]
+
+    async def _collect(self) -> None:
+        """Writes down what witness and audit hold, once the agent is gone and nothing is in flight any more."""
+        for leg in self.legs.values():
+            try:
+                await leg.mount.wait_for(_quiet, QUIET_WITHIN_S)
+            except HarnessError:
+                continue  # what is still in flight is recorded as such, and judged as such
+        try:
+            records = await self._witnessed()
+        except HarnessError as error:
+            self.emit(NoteRecord(item=self.item.id, text=f"the audit could not be read: {error}"))
+            records = [
+                ProviderExchangeRecord(item=self.item.id, connection=n, exchange=e) for n, leg in self.legs.items() for e in leg.mount.exchanges
+            ]
+        for record in records:
+            self.emit(record)
+
+    def _release(self) -> None:
+        for leg in self.legs.values():
+            leg.mount.close()
+        for provider, secret in self.credentials.values():
+            self.bench.sources[provider].revoke(secret)
+
+
+def _quiet(exchanges: Any) -> bool:
+    return all(e.outcome is not None or e.method == "GET" for e in exchanges)
+
+
+def as_trouble(error: HarnessError) -> Trouble:
+    return Trouble(type=type(error).__name__, what=error.what, where=error.where, fix=error.fix, exit_code=int(error.exit_code))

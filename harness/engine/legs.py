@@ -1,0 +1,53 @@
+"""Where a provider comes from at each level: our stand-in, or the vendor's own server software on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.clock import Clock, TestClock
+from harness.errors import Untestable
+from harness.fake.kit import Account, Consent, RunningFake, serve
+from harness.model.manifest import Manifest
+from harness.model.scenario import ConsentSpec, Level
+
+
+@dataclass
+class LegSource:
+    """One provider as it is reachable in this bench. `legs` says at which level each kind of claim speaks.
+
+    `admit` opens an account for a credential (fakes only) and returns the clock that moves that account's own time.
+    """
+
+    provider: str
+    base_url: str
+    path: str
+    mapped: bool
+    schema_level: Level
+    memory_level: Level
+    fake: RunningFake | None = None
+    fixed_credential: str | None = None
+
+    def admit(self, credential: str, name: str, consent: ConsentSpec, settings: Mapping[str, Any], clock: TestClock | None) -> None:
+        if self.fake is None:
+            return
+        self.fake.admit(Account(credential, name, Consent(consent.access, consent.tags), clock))
+        if settings:
+            self.fake.configure(credential, **settings)
+
+    def revoke(self, credential: str) -> None:
+        if self.fake is not None:
+            self.fake.revoke(credential)
+
+
+@asynccontextmanager
+async def open_source(manifest: Manifest, level: Level, clock: Clock, work_dir: Path) -> AsyncIterator[LegSource]:
+    """The provider at exactly this level; a level that cannot be had is an error, never another level instead."""
+    if level == "fake":
+        async with serve(manifest.id, clock) as running:
+            yield LegSource(manifest.id, running.base_url, running.path, manifest.mount == "mapped", "fake", "fake", fake=running)
+        return
+    raise Untestable(f"{manifest.id} cannot be had at level {level}", where=str(work_dir), fix="see docs/levels.md")

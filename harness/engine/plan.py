@@ -1,0 +1,95 @@
+"""From a selection to plan items: scenario × level × target × protocol, with what is missing named before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import harness.target
+from harness.engine.vocabulary import load_vocabulary, manifests
+from harness.errors import Incomplete, UsageError
+from harness.fake.kit import providers as stand_ins
+from harness.model.plan import Plan, PlanItem
+from harness.model.scenario import LEVELS, PROTOCOLS, Level, Scenario
+from harness.registry import Registry, discover_plugins, suggest
+from harness.scenario.files import data_root
+from harness.scenario.load import load_scenarios
+from harness.scenario.select import Selection, select, sources
+from harness.target.base import Target
+
+LOCAL: frozenset[str] = frozenset()
+"""Providers whose own server software this harness can start on loopback by itself."""
+
+
+def targets() -> Registry[Target]:
+    return discover_plugins(harness.target, "TARGET", "target", "harness.target")
+
+
+def every_scenario(root: Path | None = None, paths: Sequence[Path] = ()) -> tuple[Scenario, ...]:
+    """All scenario files, the shipped ones unless `paths` are given. One invalid file among them and nothing is run (exit 2)."""
+    home = root or data_root()
+    return load_scenarios(list(paths) or [home / "scenarios"], load_vocabulary(home))
+
+
+def make_plan(
+    wanted: Sequence[str],
+    *,
+    level: str = "fake",
+    target: str = "reference",
+    protocol: str | None = None,
+    providers: Sequence[str] = (),
+    paths: Sequence[Path] = (),
+) -> Plan:
+    """Raises UsageError or LoadErrors (2), Incomplete when nothing is selected (5)."""
+    if level not in LEVELS:
+        raise UsageError(f"unknown level {level!r}", where="--level", fix=suggest(level, list(LEVELS)))
+    if protocol not in (None, "all", *PROTOCOLS):
+        raise UsageError(f"unknown protocol {protocol!r}", where="--protocol", fix=suggest(str(protocol), ["all", *PROTOCOLS]))
+    targets().need(target, where="--target")
+    known = manifests(data_root())
+    for name in providers:
+        if name not in known:
+            raise UsageError(f"unknown provider {name!r}", where="--provider", fix=suggest(name, list(known)))
+    found = select(every_scenario(paths=paths or sources(wanted, data_root() / "scenarios")), wanted)
+    chosen = tuple(s for s in found.scenarios if not providers or set(providers) & set(providers_of(s)))
+    if not chosen or found.idle:
+        raise nothing_selected(found, wanted)
+    the_level: Level = next(lv for lv in LEVELS if lv == level)
+    return Plan(items=tuple(item for s in chosen for item in items_of(s, the_level, target, protocol)))
+
+
+def nothing_selected(found: Selection, wanted: Sequence[str]) -> Incomplete:
+    idle = ", ".join(found.idle) or " ".join(wanted) or "SELECT"
+    return Incomplete(f"nothing is selected by {idle}", where="SELECT", fix="`harness list` shows what there is; nothing selected is never a pass")
+
+
+def providers_of(scenario: Scenario) -> tuple[str, ...]:
+    return tuple(spec.provider or name for name, spec in scenario.connections.items())
+
+
+def items_of(scenario: Scenario, level: Level, target: str, protocol: str | None) -> list[PlanItem]:
+    protocols = PROTOCOLS if protocol == "all" else (protocol,) if protocol else scenario.protocols
+    missing = tuple(unavailable(p, level) for p in providers_of(scenario) if unavailable(p, level))
+    reason = not_applicable(scenario, level, target)
+    return [
+        PlanItem(scenario=scenario, level=level, target=target, protocol=p, missing=() if reason else missing, not_applicable=reason)
+        for p in protocols
+    ]
+
+
+def unavailable(provider: str, level: Level) -> str:
+    """Why `provider` cannot be had at `level` here, or ""."""
+    if level == "fake":
+        return "" if provider in stand_ins() else f"there is no stand-in for {provider}"
+    if level == "local":
+        return "" if provider in LOCAL else f"{provider} has no server of its own that runs on this machine"
+    return f"{provider} is not available at level {level} in this version"
+
+
+def not_applicable(scenario: Scenario, level: Level, target: str) -> str:
+    when = scenario.when
+    if when.level is not None and level not in when.level:
+        return f"the scenario applies at level {', '.join(when.level)} only"
+    if when.target is not None and target not in when.target:
+        return f"the scenario applies to target {', '.join(when.target)} only"
+    return ""

@@ -1,0 +1,124 @@
+"""A plan carried out: benches up, items run side by side, evidence written."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+import harness
+from harness.cassette.redact import Redactor
+from harness.clock import SystemClock
+from harness.engine.bench import Bench, BenchOptions
+from harness.engine.documents import Documents, read_documents
+from harness.engine.evidence_log import EvidenceLog
+from harness.engine.item import ItemRun
+from harness.engine.plan import providers_of, targets
+from harness.engine.vocabulary import manifests
+from harness.errors import HarnessError, Untestable
+from harness.model.evidence import ProcessRecord, RunRecord
+from harness.model.plan import Plan, PlanItem
+from harness.scenario.files import data_root
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`outcome` is not known while running: verdicts are the judge's."""
+
+    item_id: str
+    state: Literal["started", "finished"]
+
+
+Listener = Callable[[Progress], None]
+
+
+async def run_plan(plan: Plan, *, jobs: int, evidence: Path, run_id: str, defects: Sequence[str] = (), listener: Listener | None = None) -> None:
+    """Writes the evidence log. Raises HarnessError when the bench itself cannot be had; evidence so far is kept."""
+    log = EvidenceLog(evidence, Redactor())
+    try:
+        log.record(start_record(plan, run_id, jobs, defects))
+        runner = Runner(log, run_id, defects, listener)
+        await runner.run(plan, jobs)
+        log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat()))
+    finally:
+        log.close()
+
+
+def start_record(plan: Plan, run_id: str, jobs: int, defects: Sequence[str]) -> RunRecord:
+    names = ("mcp", "httpx2", "pydantic", "jsonschema-rs")
+    return RunRecord(
+        phase="start",
+        run=run_id,
+        at=SystemClock().now().isoformat(),
+        harness_version=harness.__version__,
+        options={"jobs": jobs, "items": [item.id for item in plan.items], "broken_on_purpose": bool(defects)},
+        environment={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
+        | {name: version(name) for name in names},
+    )
+
+
+class Runner:
+    """Runs items on benches: one shared by those that disturb nobody, one whose time stands still for the others."""
+
+    def __init__(self, log: EvidenceLog, run_id: str, defects: Sequence[str], listener: Listener | None) -> None:
+        self.log = log
+        self.run_id = run_id
+        self.defects = defects
+        self.listener = listener
+
+    async def run(self, plan: Plan, jobs: int) -> None:
+        documents = documents_for(plan.items)
+        for target in dict.fromkeys(item.target for item in plan.items):
+            mine = [item for item in plan.items if item.target == target]
+            shared = [item for item in mine if not item.scenario.private_bench]
+            alone = [item for item in mine if item.scenario.private_bench]
+            for items, still in ((shared, False), (alone, True)):
+                if items:
+                    await self._on_bench(items, documents, jobs=1 if still else jobs, still=still)
+
+    async def _on_bench(self, items: Sequence[PlanItem], documents: Documents, *, jobs: int, still: bool) -> None:
+        async with bench_for(items, self.log.path.parent, still=still, defects=self.defects) as bench:
+            self.log.record(ProcessRecord(name=items[0].target, event="ready", detail={"pid": bench.gateway.process_id, "still": still}))
+            gate = asyncio.Semaphore(jobs)
+
+            async def one(item: PlanItem) -> None:
+                async with gate:
+                    await self.run_item(bench, item, documents)
+
+            async with asyncio.TaskGroup() as group:
+                for item in items:
+                    group.create_task(one(item))
+        self.log.record(ProcessRecord(name=items[0].target, event="ended"))
+
+    async def run_item(self, bench: Bench, item: PlanItem, documents: Documents) -> None:
+        self._tell(Progress(item.id, "started"))
+        try:
+            await ItemRun(bench=bench, item=item, log=self.log, documents=documents, run_id=self.run_id).run()
+        finally:
+            self._tell(Progress(item.id, "finished"))
+
+    def _tell(self, progress: Progress) -> None:
+        if self.listener is not None:
+            self.listener(progress)
+
+
+def documents_for(items: Sequence[PlanItem]) -> Documents:
+    return read_documents(data_root(), sorted({p for item in items for p in providers_of(item.scenario)}))
+
+
+def bench_for(items: Sequence[PlanItem], work_dir: Path, *, still: bool, defects: Sequence[str] = ()) -> Bench:
+    """A bench that has every provider these items need, at their common level."""
+    levels = {item.level for item in items}
+    if len(levels) != 1:
+        raise Untestable("one bench has one level", where=", ".join(sorted(levels)))
+    ready = [item for item in items if not item.missing and not item.not_applicable]
+    providers = sorted({p for item in ready for p in providers_of(item.scenario)})
+    target = targets().need(items[0].target)
+    if defects and "defects" not in target.abilities:
+        raise HarnessError(f"target {target.id} takes no --defect", where="--defect")
+    options = BenchOptions(level=items[0].level, providers=providers, manifests=manifests(data_root()), still=still, defects=defects)
+    return Bench(target, options, work_dir)

@@ -1,0 +1,164 @@
+"""One side of a comparison: the same view of a tool, whatever it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.inventory.canonical import NotCanonical, component_hashes, json_hash, prose, schema_hash, shape_hash
+from harness.inventory.shape import open_defaults, seal_defaults, shape
+from harness.model.inventory import Components, Inventory, ToolRecord
+from harness.model.risk import RISKS, Risk
+from harness.model.tool import Capture, Json, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """What one side knows of one tool; None means it does not know, which is never a difference.
+
+    `shape` is None when it is unknown or only assumed. `problems` are (pointer, reason) of parts without canonical text.
+    `claimed_hash` is the schema hash another party states for this very schema.
+    """
+
+    name: str
+    parameters: tuple[str, ...] | None = None
+    schema_hash: str | None = None
+    shape: Mapping[str, Any] | None = None
+    shape_hash: str | None = None
+    prose: Mapping[str, str] | None = None
+    components: Components | None = None
+    risk: Risk | None = None
+    status: str | None = None
+    tool: Tool | None = None
+    claimed_hash: str | None = None
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`label` names it in reports. An incomplete side says why in `reason`."""
+
+    label: str
+    views: tuple[ToolView, ...]
+    complete: bool = True
+    reason: str = ""
+
+
+def inventory_side(inventory: Inventory) -> Side:
+    """What was agreed. Tools that the inventory says were removed are not expected."""
+    kept = tuple(_record_view(record) for record in inventory.tools if record.status != "removed")
+    return Side(f"inventory {inventory.provider} of {inventory.taken.date}", kept)
+
+
+def capture_side(capture: Capture, *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> Side:
+    """A tool list as captured. `risks` are classes someone gave these tools; `assumed` names tools whose schema is a stand-in's guess."""
+    return Side(capture.source, tools_views(capture.tools, risks=risks, assumed=assumed), capture.complete, capture.reason)
+
+
+def tools_views(tools: Iterable[Tool], *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> tuple[ToolView, ...]:
+    """Views of tools as discovery returned them."""
+    return tuple(tool_view(tool, risk=(risks or {}).get(tool.name), assumed=tool.name in assumed) for tool in tools)
+
+
+def catalog_side(label: str, entries: Iterable[Mapping[str, Json]], *, complete: bool = True, assumed: Collection[str] = ()) -> Side:
+    """A gateway's catalog (`operator/v1` entries: name, risk, status, schema_hash, input_schema, …): its claims beside what it returned."""
+    views = []
+    for entry in entries:
+        wire = {"name": entry["name"]}
+        for theirs, ours in _CATALOG_WORDS.items():
+            if entry.get(theirs) is not None:
+                wire[ours] = entry[theirs]
+        risk = entry.get("risk")
+        views.append(
+            tool_view(
+                Tool.from_wire(wire),
+                risk=risk if risk in RISKS else None,
+                status=entry.get("status"),
+                claimed_hash=entry.get("schema_hash"),
+                assumed=entry["name"] in assumed,
+            )
+        )
+    return Side(
+        label,
+        tuple(view for view in views if view.status != "removed"),
+        complete,
+        "" if complete else "the gateway calls its catalog incomplete",
+    )
+
+
+_CATALOG_WORDS = {
+    "input_schema": "inputSchema",
+    "output_schema": "outputSchema",
+    "annotations": "annotations",
+    "title": "title",
+    "description": "description",
+}
+
+
+def tool_view(
+    tool: Tool, *, risk: Risk | None = None, status: str | None = None, claimed_hash: str | None = None, assumed: bool = False
+) -> ToolView:
+    """Everything a wire tool says. Parts that have no canonical text become `problems`, never an exception."""
+    problems: list[tuple[str, str]] = []
+    schema = tool.input_schema if isinstance(tool.input_schema, Mapping) else {}
+    full = shaped = texts = components = None
+    try:
+        full, shaped, texts = schema_hash(schema), shape_hash(schema), prose(schema)
+    except NotCanonical as error:
+        problems.append((f"/inputSchema{error.pointer}", error.reason))
+    try:
+        components = component_hashes(tool)
+    except NotCanonical as error:
+        problems.append((error.pointer, error.reason))
+    return ToolView(
+        name=tool.name,
+        parameters=tool.parameters,
+        schema_hash=full,
+        shape=None if assumed else shape(schema),
+        shape_hash=None if assumed else shaped,
+        prose=texts,
+        components=components,
+        risk=risk,
+        status=status,
+        tool=tool,
+        claimed_hash=claimed_hash,
+        problems=tuple(problems),
+    )
+
+
+def _record_view(record: ToolRecord) -> ToolView:
+    trusted = record.shape_basis != "assumed"
+    return ToolView(
+        name=record.name,
+        parameters=record.parameters,
+        schema_hash=record.schema_hash,
+        shape=record.shape if trusted else None,
+        shape_hash=record.shape_hash if trusted else None,
+        prose=record.prose,
+        components=record.components,
+        risk=record.risk,
+        status=record.status,
+    )
+
+
+def record_of(tool: Tool, *, risk: Risk, reviewed_defaults: Collection[str] = (), status: str = "active") -> ToolRecord:
+    """The inventory record of a captured tool, sanitized. Raises NotCanonical."""
+    schema = tool.input_schema if isinstance(tool.input_schema, Mapping) else {}
+    clear = shape(schema)
+    sealed = seal_defaults(clear, frozenset(reviewed_defaults))
+    return ToolRecord.model_validate(
+        {
+            "name": tool.name,
+            "schema_hash": schema_hash(schema),
+            "risk": risk,
+            "status": status,
+            "parameters": tool.parameters,
+            "shape_basis": "verified",
+            "shape_hash": json_hash(clear),
+            "shape": sealed,
+            "reviewed_defaults": open_defaults(sealed),
+            "prose": prose(schema),
+            "components": component_hashes(tool),
+        }
+    )

@@ -1,0 +1,46 @@
+"""Reading a tool result: pure helpers over the wire JSON, shared by those who judge and those who capture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def text_of(result: Mapping[str, Any] | None) -> str:
+    """The text blocks of a tool result, joined by newlines; other content is left out."""
+    blocks = (result or {}).get("content") or []
+    return "\n".join(b.get("text", "") for b in blocks if isinstance(b, dict) and b.get("type") == "text")
+
+
+def json_of(result: Mapping[str, Any] | None) -> Any:
+    """Structured content when there is some, else the first text block that is JSON, else None."""
+    if result is None:
+        return None
+    structured = result.get("structuredContent")
+    if structured is not None:
+        return structured
+    for block in result.get("content") or []:
+        if isinstance(block, dict) and block.get("type") == "text":
+            try:
+                return json.loads(block.get("text", ""))
+            except ValueError:
+                continue
+    return None
+
+
+def pointer(value: Any, path: str) -> tuple[bool, Any]:
+    """RFC 6901 look-up: (found, value). "" is the whole value."""
+    if path == "":
+        return True, value
+    if not path.startswith("/"):
+        return False, None
+    for raw in path[1:].split("/"):
+        key = raw.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+        elif isinstance(value, list | tuple) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return False, None
+    return True, value

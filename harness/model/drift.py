@@ -1,0 +1,79 @@
+"""What a comparison of two tool lists came to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal
+
+from harness.model.location import Frozen
+
+DriftSeverity = Literal["breaking", "risk", "text", "info"]
+SEVERITIES: tuple[DriftSeverity, ...] = ("breaking", "risk", "text", "info")
+Against = Literal["live", "local", "fake"]
+
+
+class DriftFinding(Frozen):
+    """One judged difference. `id` is the rule's kebab-case id, `pointer` points into the tool's wire object."""
+
+    id: str
+    severity: DriftSeverity
+    tool: str
+    pointer: str = ""
+    expected: Any = None
+    actual: Any = None
+    message: str
+    fix: str
+
+
+class AspectCount(Frozen):
+    """Expected tools compared in one aspect, and how many of them agreed."""
+
+    compared: int
+    agreed: int
+
+
+class DriftReport(Frozen):
+    """`against` says what the new side is evidence of; against a fake its own prose and hashes are not compared.
+
+    `complete` is False when either list may be short: then nothing is said about missing tools, and the verdict is "incomplete".
+    """
+
+    old: str
+    new: str
+    against: Against
+    complete: bool
+    reason: str = ""
+    names: AspectCount
+    parameters: AspectCount
+    risk: AspectCount
+    status: AspectCount
+    shape: AspectCount
+    hash: AspectCount
+    findings: tuple[DriftFinding, ...]
+
+    @property
+    def verdict(self) -> Literal["same", "drift", "incomplete"]:
+        """A short list is never "same" and never plain "drift": what is missing could explain or hide anything."""
+        if not self.complete:
+            return "incomplete"
+        return "drift" if self.findings_of("breaking", "risk", "text") else "same"
+
+    @property
+    def summary(self) -> str:
+        """How much was compared: "names 82, parameters 82, risk 82, shape 64, hash 0"."""
+        counts = {word: getattr(self, word).compared for word in ("names", "parameters", "risk", "shape", "hash")}
+        return ", ".join(f"{word} {count}" for word, count in counts.items())
+
+    def findings_of(self, *severities: DriftSeverity) -> tuple[DriftFinding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity in severities)
+
+    def fails_on(self, words: Collection[str]) -> tuple[DriftFinding, ...]:
+        """Findings that fail the gate. Breaking ones always count; "risk" and "text" add theirs, "any" adds everything."""
+        chosen = set(SEVERITIES) if "any" in words else {"breaking", *words}
+        return tuple(finding for finding in self.findings if finding.severity in chosen)
+
+
+def total(reports: Collection[DriftReport]) -> str:
+    """The summary of several reports together."""
+    words = ("names", "parameters", "risk", "shape", "hash")
+    return ", ".join(f"{word} {sum(getattr(report, word).compared for report in reports)}" for word in words)

@@ -1,0 +1,25 @@
+"""What will be done here and now."""
+
+from __future__ import annotations
+
+from harness.model.location import Frozen
+from harness.model.scenario import Level, Scenario
+
+
+class PlanItem(Frozen):
+    """scenario × level × target × protocol. `missing` names prerequisites that make it red before it starts."""
+
+    scenario: Scenario
+    level: Level
+    target: str
+    protocol: str
+    missing: tuple[str, ...] = ()
+    not_applicable: str = ""
+
+    @property
+    def id(self) -> str:
+        return f"{self.scenario.id}[{self.level},{self.target},{self.protocol}]"
+
+
+class Plan(Frozen):
+    items: tuple[PlanItem, ...]

@@ -1,0 +1,67 @@
+"""Findings folded: results/v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from harness.model.finding import Finding
+from harness.model.location import Frozen
+from harness.model.scenario import Level
+
+Outcome = Literal["pass", "fail", "error", "not_applicable"]
+
+
+class ClaimVerdict(Frozen):
+    """`proven` only when every expectation it rests on was evaluated and holds; `level` is the lowest of its legs."""
+
+    claim: str
+    proven: bool
+    level: Level
+    by: tuple[str, ...]
+    unproven_because: str = ""
+
+
+class Verdict(Frozen):
+    item: str
+    scenario: str
+    title: str
+    area: str
+    level: Level
+    target: str
+    protocol: str
+    providers: tuple[str, ...]
+    tags: tuple[str, ...] = ()
+    outcome: Outcome
+    exit_code: int
+    evaluated: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    claims: tuple[ClaimVerdict, ...] = ()
+    not_proven: tuple[str, ...] = ()
+    counts: Mapping[str, int] = Field(default_factory=dict)
+    seconds: float = 0.0
+    time_to_visible_s: Mapping[str, float] = Field(default_factory=dict)
+    attempts: Mapping[str, int] = Field(default_factory=dict)
+    witnesses: int = 3
+    notes: tuple[str, ...] = ()
+
+
+class Results(Frozen):
+    """The file results.json. `level_line` is the first line of every report: at which level it speaks."""
+
+    schema_id: Literal["results/v1"] = Field(default="results/v1", alias="schema")
+    run: str
+    started_at: str
+    ended_at: str
+    harness_version: str
+    level_line: str
+    exit_code: int
+    exit_reasons: tuple[str, ...]
+    totals: Mapping[str, int]
+    comparison: Mapping[str, int] = Field(default_factory=dict)
+    environment: Mapping[str, Any] = Field(default_factory=dict)
+    verdicts: tuple[Verdict, ...]
+
+    model_config = Frozen.model_config | {"populate_by_name": True}

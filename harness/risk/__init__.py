@@ -1,0 +1,1 @@
+"""The harness's own risk oracle, and who disagrees with it."""

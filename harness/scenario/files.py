@@ -1,0 +1,31 @@
+"""Where scenarios, manifests, inventories and cassettes are: beside the package in a checkout, inside it when installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import harness
+
+PACKAGE = Path(harness.__file__).resolve().parent
+
+
+def data_root(package: Path = PACKAGE) -> Path:
+    """The folder that holds scenarios/, providers/, inventories/: the checkout, else the installed package's own `_data`."""
+    checkout = package.parent
+    return checkout if (checkout / "scenarios").is_dir() else package / "_data"
+
+
+def scenarios_folder() -> Path:
+    return data_root() / "scenarios"
+
+
+def providers_folder() -> Path:
+    return data_root() / "providers"
+
+
+def inventories_folder() -> Path:
+    return data_root() / "inventories"
+
+
+def cassettes_folder() -> Path:
+    return data_root() / "cassettes"

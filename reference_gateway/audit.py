@@ -1,0 +1,183 @@
+"""The audit log: what was decided and what happened, one record each, in a gap-free hash chain.
+
+Arguments and results never enter it; callers pass digests and sizes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol, Required, TypedDict, Unpack
+
+from reference_gateway.canonical import NotCarried, canonical_bytes
+from reference_gateway.store.base import AUDIT_PAGE, GENESIS, Document, Store
+
+Event = Literal[
+    "policy_decision", "call_started", "call_completed", "call_failed", "call_denied", "call_replayed",
+    "approval_requested", "approval_resolved",
+    "discovery", "connection_created", "connection_deleted", "permission_changed", "grant_revoked", "run_created", "run_ended",
+]  # fmt: skip
+Outcome = Literal["pending", "success", "failure", "denied", "timeout", "cancelled", "unknown"]
+Decision = Literal["allow", "deny", "require_approval"]
+
+_SAFE = 2**53 - 1
+
+
+class Now(Protocol):
+    """The one thing that audit and approvals need of a clock."""
+
+    def now(self) -> datetime: ...
+
+
+class AuditFields(TypedDict, total=False):
+    """One record before it gets its place and time. `actor` is `agent:<agent>`, `operator:<by>` or `gateway`."""
+
+    tenant: Required[str]
+    actor: Required[str]
+    event: Required[Event]
+    outcome: Required[Outcome]
+    decision: Required[Decision]
+    reason: Required[str]
+    run: str | None
+    task: str | None
+    agent: str | None
+    connection: str | None
+    provider: str | None
+    tool: str | None
+    invocation: str | None
+    approval: str | None
+    risk: str | None
+    schema_hash: str | None
+    arguments_digest: str | None
+    traceparent: str | None
+    details: Mapping[str, Any] | None
+
+
+_COLUMNS = (
+    "tenant", "run", "task", "agent", "actor", "connection", "provider", "tool", "invocation", "approval",
+    "event", "outcome", "decision", "reason", "risk", "schema_hash", "arguments_digest", "traceparent",
+)  # fmt: skip
+
+
+def stamp(instant: datetime) -> str:
+    """RFC 3339 UTC with microseconds and `Z`, the one spelling in answers, records and the store; such texts sort as their instants do."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class AuditLog:
+    """Append and read. A record is durable when `append` returns; StoreError means that nothing was recorded."""
+
+    def __init__(self, store: Store, clock: Now) -> None:
+        self._store = store
+        self._clock = clock
+
+    def append(self, **fields: Unpack[AuditFields]) -> Document:
+        return self.append_many([fields])[0]
+
+    def append_many(self, entries: Sequence[AuditFields]) -> list[Document]:
+        """All of them or none, in this order and at one instant."""
+        at = stamp(self._clock.now())
+        return self._store.audit_append([_record(at, entry) for entry in entries])
+
+    def read(self, tenant: str | None, *, run: str | None = None, after: int = 0, limit: int = AUDIT_PAGE) -> list[Document]:
+        """Ascending by `seq`; at most 1000; `tenant` None reads the whole store."""
+        return self._store.audit_read(tenant, run=run, after=after, limit=limit)
+
+    def head(self) -> tuple[int, str]:
+        return self._store.audit_head()
+
+    def recover(self) -> list[Document]:
+        """At start: every call that was started and never ended gets `call_failed/unknown/outcome_unrecorded`. Harmless to repeat."""
+        with self._store.transaction():
+            return self.append_many([_unknown(started) for started in self._store.audit_unfinished()])
+
+
+def _record(at: str, entry: AuditFields) -> Document:
+    fields: Mapping[str, Any] = entry
+    unexpected = set(fields) - {*_COLUMNS, "details"}
+    if unexpected:
+        raise TypeError(f"no such audit field: {', '.join(sorted(unexpected))}")
+    record: Document = {"at": at}
+    for column in _COLUMNS:
+        record[column] = _carried(fields.get(column))
+    record["details"] = _carried(dict(fields.get("details") or {}))
+    return record
+
+
+def _carried(value: Any) -> Any:
+    """`value` as canonical JSON can hold it. Names and codes come from strangers; a record must never fail for what they hold."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= _SAFE else hex(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(_carried(str(key))): _carried(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_carried(item) for item in value]
+    raise TypeError(f"{type(value).__name__} cannot be recorded")
+
+
+def _unknown(started: Document) -> AuditFields:
+    return {
+        "tenant": started["tenant"],
+        "run": started["run"],
+        "task": started["task"],
+        "agent": started["agent"],
+        "actor": "gateway",
+        "connection": started["connection"],
+        "provider": started["provider"],
+        "tool": started["tool"],
+        "invocation": started["invocation"],
+        "approval": started["approval"],
+        "event": "call_failed",
+        "outcome": "unknown",
+        "decision": "allow",
+        "reason": "outcome_unrecorded",
+        "risk": started["risk"],
+        "schema_hash": started["schema_hash"],
+        "arguments_digest": started["arguments_digest"],
+        "traceparent": started["traceparent"],
+        "details": dict(started["details"]),
+    }
+
+
+def verify(records: Sequence[Mapping[str, Any]], *, whole: bool = True, head: tuple[int, str] | None = None) -> list[str]:
+    """What is wrong with these records, in words; nothing wrong is an empty list.
+
+    `whole`: they are the entire log from the first record, so that a gap is a fault; otherwise (one tenant's view) only neighbours
+    must chain. `head`: the (seq, hash) known from elsewhere; a chain alone cannot show that its own tail was cut off.
+    """
+    problems: list[str] = []
+    seq, link = 0, GENESIS
+    for record in records:
+        here = record.get("seq")
+        if not isinstance(here, int) or isinstance(here, bool) or here <= seq:
+            problems.append(f"seq {here!r} does not follow {seq}")
+            continue
+        if whole and here != seq + 1:
+            problems.append(f"seq {seq + 1} to {here - 1} are missing")
+        if here == seq + 1 and record.get("prev_hash") != link:
+            problems.append(f"seq {here} does not chain to the record before it")
+        if record.get("hash") != _recompute(record):
+            problems.append(f"seq {here} was altered: its hash is not that of its content")
+        seq, link = here, str(record.get("hash"))
+    if head is not None and (seq, link) != head:
+        problems.append(
+            f"the log ends at seq {seq}, but its head is known to be seq {head[0]}"
+            if seq != head[0]
+            else f"seq {seq} is not the known head"
+        )
+    return problems
+
+
+def _recompute(record: Mapping[str, Any]) -> str | None:
+    try:
+        return hashlib.sha256(canonical_bytes({key: value for key, value in record.items() if key != "hash"})).hexdigest()
+    except NotCarried:
+        return None

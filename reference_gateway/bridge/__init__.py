@@ -1,0 +1,1 @@
+"""Bridges: providers that speak no MCP, as tools."""

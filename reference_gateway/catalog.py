@@ -1,0 +1,185 @@
+"""What a provider offers: discovery of every page, and how a catalog changes when it is discovered again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from reference_gateway.canonical import schema_hash
+from reference_gateway.classify import Risk, classify
+from reference_gateway.defects import Defects, normalised
+from reference_gateway.errors import GatewayError
+
+MAX_PAGES = 100
+MAX_TOOLS = 20_000
+
+Json = dict[str, Any]
+Status = Literal["active", "quarantined", "removed"]
+FetchPage = Callable[[Json], Awaitable[Json]]
+"""Parameters of one tools/list request to its result."""
+
+
+class CatalogError(GatewayError):
+    http_status = 502
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """One complete walk over a provider's list: tools as they came over the wire, each name once."""
+
+    tools: tuple[Json, ...]
+    pages: int
+    dropped: Mapping[str, int]
+    server: Json
+    protocol_version: str | None
+    instructions: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A catalog entry. `wire` is exactly what discovery returned."""
+
+    name: str
+    wire: Json
+    risk: Risk
+    risk_reason: str
+    schema_hash: str
+    status: Status = "active"
+
+    def doc(self) -> Json:
+        return {name: getattr(self, name) for name in Tool.__dataclass_fields__}
+
+    @property
+    def input_schema(self) -> object:
+        return self.wire.get("inputSchema")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Names, in the provider's order. `quarantined` of them wait for review."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    quarantined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Every tool ever listed and still remembered, by name, in the provider's order."""
+
+    tools: Mapping[str, Tool]
+    pages: int
+    server: Json
+    protocol_version: str | None
+    instructions: str | None
+
+    def active(self) -> list[Tool]:
+        return [tool for tool in self.tools.values() if tool.status == "active"]
+
+    def doc(self) -> Json:
+        return {
+            "tools": [tool.doc() for tool in self.tools.values()],
+            "pages": self.pages,
+            "server": self.server,
+            "protocol_version": self.protocol_version,
+            "instructions": self.instructions,
+        }
+
+    @staticmethod
+    def load(doc: Json) -> Catalog:
+        return Catalog(**{**doc, "tools": {entry["name"]: Tool(**entry) for entry in doc["tools"]}})
+
+
+async def walk(fetch: FetchPage, defects: Defects) -> tuple[list[Json], int]:
+    """All tools of all pages, and how many pages. An empty cursor is a cursor; only null or absent ends the list.
+
+    Raises CatalogError `mcp_catalog_pagination`, `catalog_too_large` or `provider_protocol`, and what `fetch` raises.
+    """
+    pages: list[list[Json]] = []
+    seen: set[str] = set()
+    params: Json = {}
+    count = 0
+    while True:
+        page = await fetch(params)
+        tools, cursor = page.get("tools"), page.get("nextCursor")
+        if not isinstance(tools, list):
+            raise CatalogError("provider_protocol", "a page of the tool list holds no list of tools", fix="mend the provider")
+        pages.append(tools)
+        count += len(tools)
+        if count > MAX_TOOLS:
+            raise CatalogError("catalog_too_large", f"the provider lists more than {MAX_TOOLS} tools", fix="offer fewer")
+        if cursor is None:
+            break
+        if not isinstance(cursor, str):
+            raise CatalogError("provider_protocol", "a cursor of the tool list is not text", fix="mend the provider")
+        if cursor in seen or len(pages) >= MAX_PAGES:
+            what = "repeats a cursor" if cursor in seen else f"has more than {MAX_PAGES} pages"
+            raise CatalogError("mcp_catalog_pagination", f"the provider's tool list {what}", fix="mend the provider's pagination")
+        seen.add(cursor)
+        params = {"cursor": cursor}
+    return [tool for page in _kept(pages, defects) for tool in page], len(pages)
+
+
+def _kept(pages: list[list[Json]], defects: Defects) -> list[list[Json]]:
+    if "drop-page" not in defects:
+        return pages
+    # With a single page there is no later one to forget, so its tail stands in for it.
+    return pages[:-1] if len(pages) > 1 else [pages[0][: len(pages[0]) - max(1, len(pages[0]) // 4)]]
+
+
+def distinct(tools: Iterable[object]) -> tuple[list[Json], dict[str, int]]:
+    """Tools that can be called by a name of their own, and how many were dropped for which reason."""
+    kept: dict[str, Json] = {}
+    dropped: dict[str, int] = {}
+    for tool in tools:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(tool, dict) or not isinstance(name, str) or not name.strip():
+            dropped["nameless"] = dropped.get("nameless", 0) + 1
+        elif name in kept:
+            dropped["duplicate"] = dropped.get("duplicate", 0) + 1
+        else:
+            kept[name] = tool
+    return list(kept.values()), dropped
+
+
+def entry(provider: str, wire: Json, defects: Defects) -> Tool:
+    """The catalog entry of one wire tool."""
+    if "normalise-schema" in defects:
+        wire = {**wire, "inputSchema": normalised(wire.get("inputSchema"))}
+    classified = classify(provider, wire)
+    risk: Risk = "read" if classified.risk == "destructive" and "weaken-risk" in defects else classified.risk
+    return Tool(wire["name"], wire, risk, classified.reason, schema_hash(wire.get("inputSchema")))
+
+
+def build(provider: str, found: Discovery, defects: Defects) -> Catalog:
+    """The first catalog of a connection: everything active."""
+    tools = {wire["name"]: entry(provider, wire, defects) for wire in found.tools}
+    return Catalog(tools, found.pages, found.server, found.protocol_version, found.instructions)
+
+
+def merge(provider: str, old: Catalog, found: Discovery, *, quarantine: bool, defects: Defects) -> tuple[Catalog, Changes]:
+    """The catalog after a refresh. With `quarantine`, what is new or changed stays out of use; what is in it already stays in."""
+    if "stale-catalog" in defects:
+        return old, Changes()
+    new = build(provider, found, defects)
+    tools: dict[str, Tool] = {}
+    added: list[str] = []
+    changed: list[str] = []
+    for name, tool in new.tools.items():
+        before = old.tools.get(name)
+        fresh = before is None or before.status == "removed"
+        differs = before is not None and before.wire != tool.wire
+        if fresh:
+            added.append(name)
+        elif differs:
+            changed.append(name)
+        held = quarantine and (fresh or differs) or (before is not None and before.status == "quarantined")
+        tools[name] = replace(tool, status="quarantined" if held else "active")
+    removed = [name for name, tool in old.tools.items() if name not in new.tools and tool.status != "removed"]
+    for name, tool in old.tools.items():
+        if name not in tools:
+            tools[name] = replace(tool, status="removed")
+    quarantined = sum(1 for name in (*added, *changed) if tools[name].status == "quarantined")
+    return replace(new, tools=tools), Changes(tuple(added), tuple(changed), tuple(removed), quarantined)

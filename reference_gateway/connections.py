@@ -1,0 +1,351 @@
+"""The registry of connections: created only when their provider answered, kept in the store, ready again after a restart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from reference_gateway.audit import AuditFields, AuditLog, Event
+from reference_gateway.background import Background
+from reference_gateway.bodies import ConnectionBody, invalid
+from reference_gateway.bridge.cognee import CogneeBridge, check_base_url
+from reference_gateway.catalog import Catalog, Changes, Discovery, Tool, build, merge
+from reference_gateway.clock import Clock, Deadline
+from reference_gateway.connection import Connection, Settings
+from reference_gateway.defects import Defects, redirected
+from reference_gateway.egress import Egress, split_url
+from reference_gateway.errors import GatewayError
+from reference_gateway.grant import parse as parse_grant
+from reference_gateway.log import logger
+from reference_gateway.permission import WORDS, Word
+from reference_gateway.provider import CogneeProvider, McpProvider, Provider
+from reference_gateway.runs import Run
+from reference_gateway.store.base import Store
+from reference_gateway.upstream import McpUpstream
+from reference_gateway.vault import Vault
+from reference_gateway.wire import FETCH_FAILED, UpstreamFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COGNEE_URL = "env.COGNEE_BASE_URL"
+COGNEE_KEY = "env.COGNEE_API_KEY"
+
+Secret = Callable[[str], str]
+"""Credential path to the secret itself."""
+
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]{1,8192}")
+
+log = logger("connections")
+
+
+class ConnectionUnknown(GatewayError):
+    http_status = 404
+
+    def __init__(self, name: str) -> None:
+        super().__init__("connection_unknown", "there is no such connection in this tenant", where=name, fix="create it first")
+
+
+class Connections:
+    def __init__(
+        self, *, store: Store, audit: AuditLog, vault: Vault, egress: Egress, clock: Clock, defects: Defects, background: Background
+    ) -> None:
+        self._store = store
+        self._audit = audit
+        self._vault = vault
+        self._egress = egress
+        self._clock = clock
+        self._defects = defects
+        self._background = background
+        self._all: dict[tuple[str, str], Connection] = {}
+        self._creating: set[tuple[str, str]] = set()
+
+    def load(self) -> None:
+        """At start: every stored connection, with the catalog it had. Nothing is dialled."""
+        for doc in self._store.connections():
+            settings = Settings.load(doc)
+            client = self._provider(settings, self._from_vault(doc["tenant"], settings))
+            self._all[doc["tenant"], settings.name] = Connection(
+                doc["tenant"], settings, client, Catalog.load(doc["catalog"]), doc["permissions"], doc["revoked"]
+            )
+
+    def get(self, tenant: str, name: str) -> Connection:
+        """Raises ConnectionUnknown."""
+        if (connection := self._all.get((tenant, name))) is None:
+            raise ConnectionUnknown(name)
+        return connection
+
+    def find(self, tenant: str, name: str) -> Connection | None:
+        return self._all.get((tenant, name))
+
+    def route(self, run: Run, name: str) -> tuple[Connection, Tool] | None:
+        """Where a name that an agent uses leads, by look-up; nothing is split. With a single connection the bare name leads there too."""
+        for each in run.connections:
+            if (connection := self.find(run.tenant, each)) is None:
+                continue
+            prefix = connection.exposed("")
+            tool = connection.catalog.tools.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
+            if tool is None and len(run.connections) == 1:
+                tool = connection.catalog.tools.get(name)
+            if tool is not None and tool.status != "removed":
+                return connection, tool
+        return None
+
+    def every(self) -> list[Connection]:
+        return list(self._all.values())
+
+    def public(self, connection: Connection) -> dict[str, Any]:
+        return connection.public(mapped=self._egress.is_mapped(connection.settings.host))
+
+    async def create(self, tenant: str, body: ConnectionBody) -> Connection:
+        """Discovers before anything is kept. Raises GatewayError with the codes of docs/operator-api.md."""
+        key = (tenant, body.name)
+        if key in self._all or key in self._creating:
+            raise GatewayError(
+                "connection_exists", "the tenant has a connection of this name", where=body.name, fix="choose another", http_status=409
+            )
+        settings = self._settings(body)
+        _check_words(body.permissions)
+        secrets: list[Secret] = [body.credentials.__getitem__]
+        client = self._provider(settings, lambda path: secrets[0](path))
+        self._creating.add(key)
+        try:
+            found = await self._discovered(client)
+            catalog = build(settings.provider, found, self._defects)
+            words = _words(catalog, body.permissions)
+            connection = Connection(tenant, settings, client, catalog, words)
+            with self._store.transaction():
+                for path, secret in body.credentials.items():
+                    self._vault.put(tenant, settings.name, settings.grant.key, path, secret)
+                self._store.connection_put(tenant, settings.name, connection.doc())
+                self._record(connection, "connection_created", {"transport": settings.transport, "tools": len(catalog.tools)})
+                self._record(
+                    connection, "discovery", {"discovered": len(found.tools), "pages": found.pages, "dropped": dict(found.dropped)}
+                )
+            secrets[0] = self._from_vault(tenant, settings)
+            self._all[key] = connection
+        except BaseException:
+            await client.close()
+            raise
+        finally:
+            self._creating.discard(key)
+        return connection
+
+    async def delete(self, connection: Connection) -> None:
+        with self._store.transaction():
+            self._vault.delete(connection.tenant, connection.name)
+            self._store.connection_delete(connection.tenant, connection.name)
+            self._record(connection, "connection_deleted", {})
+        self._all.pop((connection.tenant, connection.name), None)
+        await connection.client.close()
+
+    async def refresh(self, connection: Connection) -> tuple[Discovery, Changes]:
+        """Discovers again. When that fails the catalog stays as it was. Raises GatewayError."""
+        async with connection.refreshing:
+            try:
+                found = await self._discovered(connection.client)
+            except GatewayError as error:
+                connection.health = "error"
+                self._record(connection, "discovery", {"code": error.code}, outcome="failure", reason=error.code)
+                raise
+            settings = connection.settings
+            catalog, changes = merge(settings.provider, connection.catalog, found, quarantine=settings.quarantine, defects=self._defects)
+            before, connection.catalog, connection.health = connection.catalog, catalog, "ok"
+            counts = {
+                "discovered": len(found.tools),
+                "pages": found.pages,
+                "dropped": dict(found.dropped),
+                "added": len(changes.added),
+                "changed": len(changes.changed),
+                "removed": len(changes.removed),
+                "quarantined": changes.quarantined,
+            }
+            with _undone(connection, "catalog", before), self._store.transaction():
+                self._store.connection_put(connection.tenant, connection.name, connection.doc())
+                self._record(connection, "discovery", counts)
+            return found, changes
+
+    def set_words(self, connection: Connection, words: Mapping[str, str]) -> None:
+        """Raises GatewayError `permission_unknown` or `tool_unknown`; then nothing has changed."""
+        _check_words(words)
+        changed = _words(connection.catalog, words)
+        before, connection.words = connection.words, {**connection.words, **changed}
+        with _undone(connection, "words", before), self._store.transaction():
+            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+            for tool, word in changed.items():
+                self._record(connection, "permission_changed", {"permission": word, "before": before.get(tool)}, tool=tool)
+
+    def revoke(self, connection: Connection) -> None:
+        """From the next call on, every call is refused. Repeating is harmless."""
+        if connection.revoked:
+            return
+        connection.revoked = True
+        with _undone(connection, "revoked", False), self._store.transaction():
+            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+            self._record(connection, "grant_revoked", {"grant": connection.settings.grant.kind})
+
+    def credential_version(self, connection: Connection) -> int:
+        """Changes whenever any secret of the connection does."""
+        return sum(self._vault.version(connection.tenant, connection.name, path) for path in connection.settings.credential_paths)
+
+    def secret(self, connection: Connection) -> str | None:
+        """The credential that requests carry. Only the defect that leaks it asks."""
+        path = COGNEE_KEY if connection.settings.transport == "cognee_cloud" else connection.settings.auth.get("path")
+        return self._from_vault(connection.tenant, connection.settings)(path) if path else None
+
+    async def close(self) -> None:
+        for connection in self._all.values():
+            await connection.client.close()
+
+    async def _discovered(self, client: Provider) -> Discovery:
+        try:
+            with Deadline(self._clock, client.discovery_timeout_s) as deadline:
+                return await client.discover()
+        except UpstreamFailure as failure:
+            raise discovery_error(failure) from failure
+        assert deadline.expired
+        raise GatewayError("provider_unreachable", "the provider did not answer in time", fix="check that it runs", http_status=502)
+
+    def _from_vault(self, tenant: str, settings: Settings) -> Secret:
+        return lambda path: self._vault.get(tenant, settings.name, settings.grant.key, path)
+
+    def _settings(self, body: ConnectionBody) -> Settings:
+        grant = parse_grant(body.grant if body.grant is not None else {"kind": "organization"})
+        host = _check_cognee(body, self._egress) if body.transport == "cognee_cloud" else _check_mcp(body, self._egress)
+        return Settings(
+            name=body.name,
+            provider=body.provider,
+            transport=body.transport,
+            url=body.url,
+            protocol_version=body.protocol_version,
+            grant=grant,
+            auth=body.auth.model_dump(),
+            credential_paths=tuple(body.credentials),
+            quarantine=body.quarantine,
+            tool_timeout_s=body.tool_timeout_s,
+            host=host,
+        )
+
+    def _provider(self, settings: Settings, secret: Secret) -> Provider:
+        if settings.transport == "cognee_cloud":
+            return CogneeProvider(lambda: CogneeBridge(self._egress, secret(COGNEE_URL), secret(COGNEE_KEY)), self._defects)
+        url = settings.url or ""
+        pin = None if settings.protocol_version == "auto" else settings.protocol_version
+        upstream = McpUpstream(
+            self._egress.client,
+            url,
+            lambda: _auth_headers(settings.auth, secret),
+            self._background,
+            pin=pin,
+            call_url=redirected(url, self._defects["bypass-tap"]) if "bypass-tap" in self._defects else None,
+        )
+        return McpProvider(upstream, url, pin, self._defects)
+
+    def _record(
+        self,
+        connection: Connection,
+        event: Event,
+        details: dict[str, Any],
+        *,
+        tool: str | None = None,
+        outcome: str = "success",
+        reason: str = "",
+    ) -> None:
+        fields = {
+            "tenant": connection.tenant,
+            "actor": "operator:operator",
+            "connection": connection.name,
+            "provider": connection.settings.provider,
+            "tool": tool,
+            "event": event,
+            "outcome": outcome,
+            "decision": "allow",
+            "reason": reason or event,
+            "details": details,
+        }
+        self._audit.append(**cast(AuditFields, fields))
+
+
+@contextmanager
+def _undone(connection: Connection, name: str, before: object) -> Iterator[None]:
+    """What could not be stored did not happen."""
+    try:
+        yield
+    except GatewayError:
+        setattr(connection, name, before)
+        raise
+
+
+def discovery_error(failure: UpstreamFailure) -> GatewayError:
+    """What the operator is told about a discovery that failed."""
+    if failure.status in (401, 403):
+        return GatewayError(
+            "memory_api_key_rejected",
+            f"the provider answered {failure.status}",
+            where="credentials",
+            fix="check the credential",
+            http_status=422,
+        )
+    code = "provider_unreachable" if failure.reason == FETCH_FAILED else "provider_protocol"
+    return GatewayError(code, failure.message, where="url", fix="check the address, and that an MCP server answers there", http_status=502)
+
+
+def _auth_headers(auth: Mapping[str, str | None], secret: Secret) -> dict[str, str]:
+    scheme, path = auth["scheme"], auth["path"]
+    if scheme == "none" or path is None:
+        return {}
+    if scheme == "header":
+        return {str(auth["header"]): secret(path)}
+    return {"authorization": f"{'Bearer' if scheme == 'bearer' else 'Token'} {secret(path)}"}
+
+
+def _check_mcp(body: ConnectionBody, egress: Egress) -> str:
+    """The host. Raises GatewayError for a URL that is never dialled, and for a credential that could not be sent."""
+    if body.url is None:
+        raise invalid("an mcp_http connection needs a url", "url", "give the provider's MCP endpoint")
+    egress.check_url(body.url)
+    auth = body.auth
+    if (auth.scheme == "header") != (auth.header is not None):
+        raise invalid("header belongs to the scheme of that name, and only to it", "auth.header", "give both or neither")
+    if auth.scheme != "none":
+        value = body.credentials.get(auth.path or "")
+        if value is None:
+            raise invalid("auth.path names no credential that was given", "auth.path", "give the credential under exactly this path")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise invalid(
+                "the credential is empty or holds characters that a header cannot carry", "credentials", "give it as it was issued"
+            )
+    return split_url(body.url)[1]
+
+
+def _check_cognee(body: ConnectionBody, egress: Egress) -> str:
+    if body.url is not None:
+        raise invalid("a cognee_cloud connection takes its address from its credentials", "url", f"leave it out; give {COGNEE_URL}")
+    for path in (COGNEE_URL, COGNEE_KEY):
+        if path not in body.credentials:
+            raise invalid("a credential is missing", f"credentials.{path}", "give it")
+    CogneeBridge(egress, body.credentials[COGNEE_URL], body.credentials[COGNEE_KEY])
+    return check_base_url(body.credentials[COGNEE_URL]).removeprefix("https://")
+
+
+def _check_words(words: Mapping[str, str]) -> None:
+    for tool, word in words.items():
+        if word not in WORDS:
+            raise GatewayError(
+                "permission_unknown",
+                "there is no such permission",
+                where=f"permissions.{tool}"[:200],
+                fix=f"use one of: {', '.join(WORDS)}",
+                http_status=422,
+            )
+
+
+def _words(catalog: Catalog, words: Mapping[str, str]) -> dict[str, Word]:
+    for tool in words:
+        if tool not in catalog.tools:
+            raise GatewayError(
+                "tool_unknown", "the catalog has no such tool", where=tool[:200], fix="list the connection's tools", http_status=404
+            )
+    return {tool: cast(Word, word) for tool, word in words.items()}

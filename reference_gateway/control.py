@@ -1,0 +1,148 @@
+"""The operator API (docs/operator-api.md): its door, its errors, and the routes about the gateway as a whole.
+
+Routes about tenants, connections, runs and approvals are in `control_tenants.py`.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from reference_gateway import __version__
+from reference_gateway.bodies import AdvanceBody, EmptyBody, parse
+from reference_gateway.clock import Clock, TestClock
+from reference_gateway.connections import Connections
+from reference_gateway.control_tenants import TenantRoutes
+from reference_gateway.egress import Egress
+from reference_gateway.errors import GatewayError
+from reference_gateway.log import logger
+from reference_gateway.store.base import Store
+
+PREFIX = "/operator/v1"
+MAX_BODY = 1024 * 1024
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+log = logger("control")
+
+
+class Control:
+    """`stop` ends the process; it is called after the answer to POST /shutdown has been sent."""
+
+    def __init__(
+        self,
+        *,
+        token: str,
+        tenants: TenantRoutes,
+        connections: Connections,
+        store: Store,
+        clock: Clock,
+        egress: Egress,
+        allow_loopback: bool,
+        stop: Callable[[], None],
+    ) -> None:
+        self._token = token
+        self._tenants = tenants
+        self._connections = connections
+        self._store = store
+        self._clock = clock
+        self._egress = egress
+        self._allow_loopback = allow_loopback
+        self._stop = stop
+
+    def app(self) -> ASGIApp:
+        own: list[tuple[str, str, Handler]] = [
+            ("GET", "/health", self.health),
+            ("POST", "/clock/advance", self.advance),
+            ("POST", "/shutdown", self.shutdown),
+        ]
+        routes = [Route(PREFIX + path, handler, methods=[method]) for method, path, handler in (*own, *self._tenants.routes())]
+        handlers: dict[Any, Any] = {GatewayError: _refused, HTTPException: _http_error, Exception: _crashed, ClientDisconnect: _gone}
+        return _Door(Starlette(routes=routes, exception_handlers=handlers), self._token)
+
+    async def health(self, request: Request) -> Response:
+        connections = {f"{each.tenant}/{each.name}": {"status": "active", "health": each.health} for each in self._connections.every()}
+        return JSONResponse(
+            {
+                "status": "ok",
+                "version": __version__,
+                "store": {"kind": self._store.kind, "sqlite_version": self._store.version},
+                "clock": "test" if self._clock.is_test else "system",
+                "development": {"allow_loopback": self._allow_loopback, "mapped_hosts": self._egress.mapped_hosts},
+                "connections": connections,
+            }
+        )
+
+    async def advance(self, request: Request) -> Response:
+        body = parse(AdvanceBody, await request.body())
+        if not isinstance(self._clock, TestClock):
+            raise GatewayError(
+                "clock_not_test", "time passes by itself here", where="clock", fix="start with --test-clock", http_status=409
+            )
+        await self._clock.advance(body.seconds)
+        return JSONResponse({"now": self._tenants.now()})
+
+    async def shutdown(self, request: Request) -> Response:
+        parse(EmptyBody, await request.body())
+        self._stop()
+        return JSONResponse({"status": "stopping"}, status_code=202)
+
+
+class _Door:
+    """Nothing behind it is reached without the operator's token, and no body is larger than it may be."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = scope["headers"]
+        given = [value for key, value in headers if key == b"authorization"]
+        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+            answer = _error(401, "operator_unauthorized", "the operator's token is required", "Authorization", "send it as a bearer token")
+            answer.headers["WWW-Authenticate"] = "Bearer"
+            await answer(scope, receive, send)
+            return
+        length = next((value for key, value in headers if key == b"content-length"), b"0")
+        if not length.isdigit() or int(length[:20]) > MAX_BODY or any(key == b"transfer-encoding" for key, _ in headers):
+            await _error(413, "invalid_field", f"the body is larger than {MAX_BODY} bytes, or its size is not said", "body", "send less")(
+                scope, receive, send
+            )
+            return
+        await self._app(scope, receive, send)
+
+
+def _error(status: int, code: str, message: str, where: str, fix: str, **more: Any) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message, "where": where, "fix": fix, **more}}, status_code=status)
+
+
+async def _refused(request: Request, error: GatewayError) -> Response:
+    if error.http_status >= 500:
+        log.warning("refused", code=error.code, path=request.url.path)
+    more = {"state": error.state} if hasattr(error, "state") else {}
+    return _error(error.http_status, error.code, error.message, error.where, error.fix, **more)
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    code = {404: "route_unknown", 405: "method_not_allowed"}.get(error.status_code, "http_error")
+    return _error(error.status_code, code, str(error.detail), request.url.path, "see docs/operator-api.md")
+
+
+async def _crashed(request: Request, error: Exception) -> Response:
+    """A defect of ours. Its text may hold anything, so only its kind is told; the log has the rest."""
+    return _error(
+        500, "internal_error", f"the gateway failed ({type(error).__name__})", request.url.path, "report it, with the gateway's log"
+    )
+
+
+async def _gone(request: Request, error: ClientDisconnect) -> Response:
+    return _error(400, "client_gone", "the caller left before its body was read", request.url.path, "send it again")

@@ -1,0 +1,106 @@
+"""Deliberate defects: each a switch, read at one place of the code, that a good judge of gateways must notice.
+
+They exist so that the judge can be judged. Nothing in any answer of the operator API tells whether one is on.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Name → (meaning of VALUE or "", what goes wrong).
+KNOWN: Mapping[str, tuple[str, str]] = {
+    "iserror-as-success": ("", "an isError result is returned and audited as a success"),
+    "skip-approval": ("", "ask_first is ignored"),
+    "approve-twice": ("", "an approved call is dispatched twice"),
+    "dispatch-before-approval": ("", "a call is dispatched when it is requested, and held all the same"),
+    "drop-audit": ("EVENT", "the audit record of a call's end (or of EVENT) is not written"),
+    "wrong-outcome": ("", "a failed call is audited as a success while the agent still sees the failure"),
+    "weaken-risk": ("", "destructive tools are classified as read"),
+    "stale-catalog": ("", "a refresh picks up no change"),
+    "drop-page": ("", "the last page of a tool list is ignored"),
+    "leak-credential": ("", "the upstream credential appears in the result"),
+    "truncate-result": ("", "long text of a result is cut"),
+    "swap-responses": ("", "a read is answered with the answer of another call on the same connection"),
+    "bypass-tap": ("ADDRESS", "tools/call goes to ADDRESS instead of the connection's URL"),
+    "spawn-subprocess": ("", "a bridge call starts a local process"),
+    "normalise-schema": ("", "input schemas are re-serialised, so that their hash changes"),
+}
+
+
+class UnknownDefect(ValueError):
+    """`fix` names what was probably meant."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
+class Defects:
+    """The switchboard. `"drop-page" in defects`, and `defects["bypass-tap"]` for a value ("" when none was given)."""
+
+    def __init__(self, switched_on: Iterable[str] = ()) -> None:
+        self._on: dict[str, str] = {}
+        for word in switched_on:
+            name, _, value = word.partition("=")
+            if name not in KNOWN:
+                close = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.5)
+                fix = f"Did you mean {close[0]!r}?" if close else f"Use one of: {', '.join(KNOWN)}"
+                raise UnknownDefect(f"unknown defect {name!r}", fix)
+            if KNOWN[name][0] == "ADDRESS" and not value:
+                raise UnknownDefect(f"defect {name!r} needs a value", f"Write {name}={KNOWN[name][0]}")
+            if value and not KNOWN[name][0]:
+                raise UnknownDefect(f"defect {name!r} takes no value", f"Write {name}")
+            self._on[name] = value
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._on
+
+    def __getitem__(self, name: str) -> str:
+        return self._on[name]
+
+
+def normalised(schema: Any) -> Any:
+    """What a careless re-serialiser makes of a schema: keywords it does not know are gone, one it likes is written out."""
+    stripped = _without(schema, ("additionalProperties", "default"))
+    if stripped == schema and isinstance(stripped, dict):
+        return {**stripped, "additionalProperties": True}
+    return stripped
+
+
+def _without(value: Any, names: tuple[str, ...]) -> Any:
+    if isinstance(value, dict):
+        return {k: _without(v, names) for k, v in value.items() if k not in names}
+    return [_without(v, names) for v in value] if isinstance(value, list) else value
+
+
+def truncated(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result whose long texts are cut to half, in text blocks and in structured content alike."""
+    cut = {**result, "content": [_cut_block(block) for block in result.get("content", [])]}
+    if "structuredContent" in result:
+        cut["structuredContent"] = _cut(result["structuredContent"])
+    return cut
+
+
+def _cut_block(block: Any) -> Any:
+    if isinstance(block, dict) and isinstance(block.get("text"), str):
+        return {**block, "text": _cut(block["text"])}
+    return block
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[: len(value) // 2] if len(value) > 16 else value
+    if isinstance(value, dict):
+        return {k: _cut(v) for k, v in value.items()}
+    return [_cut(v) for v in value] if isinstance(value, list) else value
+
+
+def redirected(url: str, address: str) -> str:
+    """`url` at another address: ADDRESS is a whole URL, or HOST:PORT that keeps the path."""
+    if "://" in address:
+        return address
+    scheme, _, rest = url.partition("://")
+    _, slash, path = rest.partition("/")
+    return f"{scheme}://{address}{slash}{path}"

@@ -1,0 +1,129 @@
+"""What an agent gets back: the provider's result as it came, or a result of the gateway's own, each marked in `_meta` as what it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reference_gateway.approval import Approval
+from reference_gateway.provider import RESULT_LIMIT
+from reference_gateway.wire import MALFORMED, TOO_LARGE, Json, UpstreamFailure
+
+CallOutcome = Literal["success", "tool_error", "upstream_error", "timeout", "denied", "pending", "replayed"]
+Origin = Literal["provider", "gateway"]
+
+PREFIX = "gateway/"
+
+WAIT = (
+    "This call has not been executed: it waits for a person to approve it. "
+    "Wait for the decision and do not repeat the call; it will be executed once, with exactly these arguments, when it is approved."
+)
+
+REFUSALS: Mapping[str, str] = {
+    "tool_off": "This tool is switched off.",
+    "not_granted": "This connection belongs to somebody else than the person this run acts for.",
+    "tool_quarantined": "This tool has changed and waits for review.",
+    "mode_denied": "This run may only read.",
+    "run_ended": "This run has ended.",
+    "invalid_arguments": "The arguments are not acceptable",
+    "tool_not_found": "There is no such tool.",
+    "grant_revoked": "Access to this connection was revoked.",
+    "rate_limited": "Too many calls are waiting for this connection. Try again later.",
+    "action_declined": "A person declined this call. Do not repeat it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The end of a call: a CallToolResult, or (`rpc`) a JSON-RPC error with code, message and perhaps data."""
+
+    result: Json | None
+    rpc: Json | None = None
+
+
+def annotated(result: Mapping[str, Any], invocation: str, outcome: CallOutcome, origin: Origin, reason: str | None, **more: Any) -> Json:
+    """`result` with our marks. Marks that somebody else put under our prefix are removed: nobody speaks for the gateway."""
+    theirs = result.get("_meta")
+    kept = {key: value for key, value in theirs.items() if not key.startswith(PREFIX)} if isinstance(theirs, dict) else {}
+    return {**result, "_meta": {**kept, **marks(invocation, outcome, origin, reason, **more)}}
+
+
+def marks(invocation: str, outcome: CallOutcome, origin: Origin, reason: str | None, **more: Any) -> Json:
+    own: Json = {f"{PREFIX}invocation": invocation, f"{PREFIX}outcome": outcome, f"{PREFIX}origin": origin}
+    if outcome != "success" and reason is not None:
+        own[f"{PREFIX}reason"] = reason
+    own.update({f"{PREFIX}{key}": value for key, value in more.items()})
+    return own
+
+
+def own_result(text: str, invocation: str, outcome: CallOutcome, reason: str, **more: Any) -> Json:
+    """A result that the gateway made, because there is none of the provider."""
+    return annotated({"content": [{"type": "text", "text": text}], "isError": True}, invocation, outcome, "gateway", reason, **more)
+
+
+def refusal(invocation: str, reason: str, detail: str = "") -> Reply:
+    """An unknown tool is a JSON-RPC error; every other refusal is a result that says why."""
+    sentence = REFUSALS.get(reason, "This call is not permitted.")
+    text = f"{sentence}: {detail}" if detail else sentence
+    if reason == "tool_not_found":
+        return Reply(None, {"code": -32602, "message": text, "data": marks(invocation, "denied", "gateway", reason)})
+    return Reply(own_result(text, invocation, "denied", reason))
+
+
+def waiting(invocation: str, approval: Approval, reason: str) -> Reply:
+    shown = {name: getattr(approval, name) for name in ("id", "state", "expires_at", "arguments_digest")}
+    return Reply(own_result(WAIT, invocation, "pending", reason, approval=shown))
+
+
+def replayed(invocation: str, approval: Approval, original: str) -> Reply:
+    """What the execution brought, again, without another execution."""
+    if approval.result is None:
+        error = approval.error or {}
+        if isinstance(error.get("code"), int):
+            return Reply(None, error)
+        text = str(error.get("message", "The call was executed, and what it brought is not known."))
+        return Reply(own_result(text, invocation, "replayed", "idempotent_replay", replay_of=original))
+    meta = approval.result.get("_meta")
+    origin: Origin = "gateway" if isinstance(meta, dict) and meta.get(f"{PREFIX}origin") == "gateway" else "provider"
+    return Reply(annotated(approval.result, invocation, "replayed", origin, "idempotent_replay", replay_of=original))
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Bytes and SHA-256 hex of a result's JSON."""
+
+    size: int
+    digest: str
+
+
+def judged(result: Json) -> tuple[Json, Measure]:
+    """The result if it is one, and its measure. Raises UpstreamFailure for what is not a tool result, or too large."""
+    problem = _problem(result)
+    if problem:
+        raise UpstreamFailure(MALFORMED, f"the provider's result {problem}", answered=True)
+    encoded = json.dumps(result, separators=(",", ":")).encode()
+    if (
+        len(encoded) > RESULT_LIMIT
+        and len(json.dumps(result, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")) > RESULT_LIMIT
+    ):
+        raise UpstreamFailure(TOO_LARGE, f"the provider's result is larger than {RESULT_LIMIT} bytes", answered=True)
+    return result, Measure(len(encoded), hashlib.sha256(encoded).hexdigest())
+
+
+def _problem(result: Json) -> str:
+    content = result.get("content")
+    if result.get("resultType", "complete") != "complete":
+        return "asks for something instead of answering"
+    if not isinstance(content, list):
+        return "has no list of content"
+    for block in content:
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            return "holds a content block without a type"
+        if block["type"] == "text" and not isinstance(block.get("text"), str):
+            return "holds a text block without text"
+    if not isinstance(result.get("isError", False), bool):
+        return "has an isError that is neither true nor false"
+    return ""

@@ -1,0 +1,113 @@
+"""The process: a socket bound early, a server on it, one line when it is ready, an orderly end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+import uvicorn
+
+from reference_gateway import __version__
+from reference_gateway.app import Gateway, Options, opened_store, watch_stdin
+from reference_gateway.control import PREFIX
+from reference_gateway.errors import GatewayError
+from reference_gateway.log import configure
+from reference_gateway.store.base import Store
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # Our own handlers stand; the library's would raise the signal again after a clean end, and so spoil the exit code.
+        yield
+
+
+def serve(found: argparse.Namespace, operator_token: str, vault_key: str | None) -> int:
+    """Runs until told to end. Returns the exit code."""
+    configure()
+    options = Options(
+        operator_token=operator_token,
+        host=found.host,
+        port=found.port,
+        store=found.store,
+        vault_key_file=found.vault_key_file,
+        vault_key=vault_key,
+        mapped=found.map,
+        map_ca=found.map_ca,
+        allow_loopback=found.allow_loopback,
+        test_clock=found.test_clock,
+        defects=tuple(found.defect),
+    )
+    try:
+        listener = _listener(options.host, options.port)
+    except OSError as error:
+        place = f"{options.host}:{options.port}"
+        print(f"error: cannot listen: {error.strerror or error} ({place}). Choose another port, or --port 0", file=sys.stderr)
+        return 2
+    try:
+        with opened_store(options.store) as store:
+            return asyncio.run(_run(options, store, listener))
+    except GatewayError as error:
+        fix = error.fix[:1].upper() + error.fix[1:] if error.fix else "See the log"
+        print(f"error: {error.message} ({error.where or error.code}). {fix}", file=sys.stderr)
+        return 2
+    finally:
+        listener.close()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(512)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+async def _run(options: Options, store: Store, listener: socket.socket) -> int:
+    server: _Server
+
+    def stop() -> None:
+        server.should_exit = True
+
+    gateway = Gateway(options, store, stop)
+    config = uvicorn.Config(
+        gateway.asgi(),
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    server = _Server(config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    watch_stdin(stop)
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.005)
+    if server.started:
+        base = f"http://{_shown(options.host)}:{listener.getsockname()[1]}"
+        ready = {"ready": True, "operator": base + PREFIX, "mcp": base + "/mcp", "pid": os.getpid(), "version": __version__}
+        print(json.dumps(ready, separators=(",", ":")), flush=True)
+    await serving
+    return 0
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

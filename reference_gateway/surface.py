@@ -1,0 +1,162 @@
+"""The agents' door: MCP over Streamable HTTP, every protocol version from one endpoint, a run token as the key.
+
+The SDK does the protocol. It would also re-model results and drop what it does not know, so a middleware puts the raw result back:
+handlers answer with a stub that the SDK may check and stamp, and leave the real result beside it.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+import mcp_types as types
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from reference_gateway import __version__
+from reference_gateway.catalog import Tool
+from reference_gateway.connection import Connection
+from reference_gateway.connections import Connections
+from reference_gateway.log import logger
+from reference_gateway.pipeline import Pipeline
+from reference_gateway.runs import Run, Runs
+from reference_gateway.store.base import StoreError
+from reference_gateway.upstream import era_of
+
+Json = dict[str, Any]
+Context = ServerRequestContext[Any, Any]
+
+RUN = "gateway.run"
+MAX_SESSIONS = 1_000
+
+_raw: ContextVar[list[Json] | None] = ContextVar("raw_result", default=None)
+_current: ContextVar[Run | None] = ContextVar("current_run", default=None)
+
+log = logger("surface")
+
+
+class Surface:
+    def __init__(self, runs: Runs, connections: Connections, pipeline: Pipeline) -> None:
+        self._runs = runs
+        self._connections = connections
+        self._pipeline = pipeline
+
+    def app(self, path: str = "/mcp") -> tuple[Starlette, ASGIApp]:
+        """The SDK's application, whose lifespan the caller runs, and the guarded door in front of it."""
+        server: Server[Any] = Server(
+            "reference-gateway",
+            version=__version__,
+            instructions="Tools of several connections, named <connection>__<tool>. A result whose gateway/outcome is pending waits for a person.",
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            get_tool_input_schema=self._schema_of,
+        )
+        # The SDK's own tracing wraps every message for an exporter that this process does not have.
+        server.middleware[:] = [_keep_raw]
+        inner = server.streamable_http_app(streamable_http_path=path, max_sessions=MAX_SESSIONS)
+        return inner, _Door(inner, self._runs)
+
+    # handlers
+
+    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        run = _run_of(ctx)
+        tools = [{**tool.wire, "name": connection.exposed(tool.name)} for connection, tool in self._visible(run)]
+        _leave({"tools": tools})
+        return types.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
+
+    def _visible(self, run: Run) -> list[tuple[Connection, Tool]]:
+        connections = [found for name in run.connections if (found := self._connections.find(run.tenant, name)) is not None]
+        return [
+            (connection, tool)
+            for connection in connections
+            for tool in connection.catalog.active()
+            if self._pipeline.decision(run, connection, tool).visible
+        ]
+
+    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        raw = dict(ctx.params or {})
+        meta = raw.get("_meta")
+        meta = dict(meta) if isinstance(meta, dict) else {}
+        progress = ctx.session.report_progress if meta.get("progressToken") is not None else None
+        arguments = raw.get("arguments")
+        call = self._pipeline.new_call(
+            _run_of(ctx), params.name, arguments if isinstance(arguments, dict) else {}, meta, era_of(ctx.protocol_version), progress
+        )
+        try:
+            reply = await self._pipeline.run(call)
+        except StoreError as error:
+            log.error("call_not_recorded", code=error.code, invocation=call.invocation)
+            raise MCPError(-32603, "the gateway could not record the call", {"gateway/invocation": call.invocation}) from error
+        if reply.rpc is not None:
+            raise MCPError(reply.rpc["code"], reply.rpc["message"], reply.rpc.get("data"))
+        assert reply.result is not None
+        _leave({key: value for key, value in reply.result.items() if key != "resultType"})
+        return types.CallToolResult(content=[])
+
+    def _schema_of(self, name: str) -> Json | None:
+        """For the SDK's check of Mcp-Param headers, as this run sees the tool."""
+        run = _current.get()
+        found = self._connections.route(run, name) if run is not None else None
+        schema = found[1].input_schema if found is not None else None
+        return schema if isinstance(schema, dict) else None
+
+
+def _run_of(ctx: Context) -> Run:
+    run: Run = ctx.request.scope[RUN]
+    return run
+
+
+def _leave(result: Json) -> None:
+    box = _raw.get()
+    assert box is not None
+    box.append(result)
+
+
+async def _keep_raw(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Our own result over the SDK's stub, whose version-dependent stamps stay."""
+    if ctx.request_id is None:
+        return await call_next(ctx)
+    box: list[Json] = []
+    _raw.set(box)
+    sieved = await call_next(ctx)
+    if not box or not isinstance(sieved, dict):
+        return sieved
+    raw = box[0]
+    meta = {**(raw.get("_meta") or {}), **(sieved.get("_meta") or {})}
+    return {**sieved, **raw, **({"_meta": meta} if meta else {})}
+
+
+class _Door:
+    """Lets in who holds the token of a run, and ties an MCP session to the run that opened it."""
+
+    def __init__(self, app: ASGIApp, runs: Runs) -> None:
+        self._app = app
+        self._runs = runs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        run = self._run(scope)
+        if run is None:
+            error = {
+                "code": "run_token_invalid",
+                "message": "a valid run token is required",
+                "where": "Authorization",
+                "fix": "create a run",
+            }
+            await JSONResponse({"error": error}, status_code=401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
+            return
+        user = AuthenticatedUser(AccessToken(token="", client_id=run.run, scopes=[]))
+        _current.set(run)
+        await self._app({**scope, RUN: run, "user": user}, receive, send)
+
+    def _run(self, scope: Scope) -> Run | None:
+        found = [value for key, value in scope["headers"] if key == b"authorization"]
+        if len(found) != 1:
+            return None
+        scheme, _, token = found[0].decode("latin-1").partition(" ")
+        return self._runs.by_token(token.strip()) if scheme.lower() == "bearer" and token.strip() else None

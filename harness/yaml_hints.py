@@ -56,10 +56,12 @@ def _unquoted_variable(line: str, column: int) -> re.Match[str] | None:
     return found[-1] if found else None
 
 
-def explain_parser_error(error: yaml.MarkedYAMLError, name: str, lines: list[str]) -> LoadError:
-    """A LoadError that says what the writer did, and what to write instead."""
+def explain_parser_error(error: yaml.MarkedYAMLError, name: str, lines: list[str], innermost: tuple[int, int] | None = None) -> LoadError:
+    """A LoadError that says what the writer did, and what to write instead. `innermost`: where the collection being read begins."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
+    if line >= len(lines):  # the parser has read on, past the end
+        line, column = len(lines) - 1, len(lines[-1])
     source = lines[line] if line < len(lines) else ""
     problem, context = error.problem or "", error.context or ""
 
@@ -78,7 +80,10 @@ def explain_parser_error(error: yaml.MarkedYAMLError, name: str, lines: list[str
         start = (error.context_mark.line, error.context_mark.column) if error.context_mark else (line, column)
         written = rest_of_value(lines, *start)
         return refuse("anchors and aliases are not part of the language", f"put quotes around the value: {quoted(written)}", at=start)
-    return _structure(error, refuse_at=(line, column), source=source, name=name, lines=lines)
+    opened = innermost if "flow" in context and innermost else (line, column)
+    if error.context_mark and "quoted" in context:
+        opened = (error.context_mark.line, error.context_mark.column)
+    return _structure(error, (line, column), opened, name, lines)
 
 
 def _variable_without_quotes(variable: re.Match[str], source: str, problem: str) -> tuple[str, str]:
@@ -90,10 +95,10 @@ def _variable_without_quotes(variable: re.Match[str], source: str, problem: str)
     return f"the variable {written} has no quotes, and YAML reads its {{ }} and : as its own signs", fix
 
 
-def _structure(error: yaml.MarkedYAMLError, *, refuse_at: tuple[int, int], source: str, name: str, lines: list[str]) -> LoadError:
+def _structure(error: yaml.MarkedYAMLError, refuse_at: tuple[int, int], opened: tuple[int, int], name: str, lines: list[str]) -> LoadError:
     """Brackets, quotes and indentation: the place that helps is where the thing was opened."""
     problem, context = error.problem or "", error.context or ""
-    opened = (error.context_mark.line, error.context_mark.column) if error.context_mark else refuse_at
+    source = lines[refuse_at[0]]
     what, fix, at = f"this is not YAML: {', '.join(filter(None, (context, problem)))}", "check quotes, brackets and indentation", refuse_at
     if "mapping values" in problem:
         start = len(source) - len(source.lstrip()) if ":" not in source[: refuse_at[1]] else source.index(":") + 2
@@ -102,9 +107,14 @@ def _structure(error: yaml.MarkedYAMLError, *, refuse_at: tuple[int, int], sourc
     elif "quoted scalar" in context:
         what, fix, at = "the quote that is opened here is never closed", "close it, or check the line above", opened
     elif "flow" in context:
-        sign = "]" if "sequence" in context else "}"
-        what = f"the {'list' if sign == ']' else 'mapping'} opened at line {opened[0] + 1}, column {opened[1] + 1} does not go on or end here"
-        fix = f"put a comma between entries, close it with {sign}, and quote text that holds brackets"
+        sign = "]" if lines[opened[0]][opened[1] : opened[1] + 1] == "[" else "}"
+        kind = "list" if sign == "]" else "mapping"
+        at_end = not source[refuse_at[1] :].strip() and not any(rest.strip() for rest in lines[refuse_at[0] + 1 :])
+        if at_end:
+            what, fix, at = f"the {kind} that is opened here is never closed", f"close it with {sign}", opened
+        else:
+            what = f"the {kind} opened at line {opened[0] + 1}, column {opened[1] + 1} does not go on or end here"
+            fix = f"put a comma between entries, close it with {sign}, and quote text that holds brackets"
     elif "block" in context:
         what, fix = (
             "the indentation or the sign here does not fit the lines above",

@@ -106,7 +106,7 @@ def parse_yaml(text: str, name: str, *, scanner: Any = FASTEST) -> Node:
     try:
         node = builder.document(yaml.parse(text, Loader=scanner))
     except yaml.MarkedYAMLError as error:
-        builder.problems.append(explain_parser_error(error, name, lines))
+        builder.problems.append(explain_parser_error(error, name, lines, builder.innermost()))
         node = None
     if len(builder.problems) == 1:
         raise builder.problems[0]
@@ -185,6 +185,10 @@ class _Builder:
         if self.root is None and not self.problems:
             self.problems.append(LoadError("the file is empty", where=f"{self.name}:1:1", fix="write a document, or remove the file"))
         return self.root
+
+    def innermost(self) -> tuple[int, int] | None:
+        """Line and column, from 0, of the collection that is being read."""
+        return (self.stack[-1].location.line - 1, self.stack[-1].location.column - 1) if self.stack else None
 
     def _location(self, event: yaml.Event) -> Location:
         line, column = _start(event)

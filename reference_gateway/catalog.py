@@ -10,9 +10,13 @@ from reference_gateway.canonical import schema_hash
 from reference_gateway.classify import Risk, classify
 from reference_gateway.defects import Defects, normalised
 from reference_gateway.errors import GatewayError
+from reference_gateway.listing import presentable
+from reference_gateway.wire import deeper_than
 
 MAX_PAGES = 100
 MAX_TOOLS = 20_000
+MAX_DEPTH = 150
+"""Levels of nesting in a listed tool or a result; beyond about 200 the SDK cannot write it, and then not its neighbours either."""
 
 Json = dict[str, Any]
 Status = Literal["active", "quarantined", "removed"]
@@ -45,10 +49,16 @@ class Tool:
     risk: Risk
     risk_reason: str
     schema_hash: str
+    shown: Json
+    """As agents see it, but for the name."""
     status: Status = "active"
 
     def doc(self) -> Json:
-        return {name: getattr(self, name) for name in Tool.__dataclass_fields__}
+        return {name: getattr(self, name) for name in Tool.__dataclass_fields__ if name != "shown"}
+
+    @staticmethod
+    def load(doc: Json) -> Tool:
+        return Tool(**doc, shown=presentable(doc["wire"]))
 
     @property
     def input_schema(self) -> object:
@@ -89,7 +99,7 @@ class Catalog:
 
     @staticmethod
     def load(doc: Json) -> Catalog:
-        return Catalog(**{**doc, "tools": {entry["name"]: Tool(**entry) for entry in doc["tools"]}})
+        return Catalog(**{**doc, "tools": {entry["name"]: Tool.load(entry) for entry in doc["tools"]}})
 
 
 async def walk(fetch: FetchPage, defects: Defects) -> tuple[list[Json], int]:
@@ -137,6 +147,8 @@ def distinct(tools: Iterable[object]) -> tuple[list[Json], dict[str, int]]:
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(tool, dict) or not isinstance(name, str) or not name.strip():
             dropped["nameless"] = dropped.get("nameless", 0) + 1
+        elif deeper_than(tool, MAX_DEPTH):
+            dropped["too_deep"] = dropped.get("too_deep", 0) + 1
         elif name in kept:
             dropped["duplicate"] = dropped.get("duplicate", 0) + 1
         else:
@@ -150,7 +162,7 @@ def entry(provider: str, wire: Json, defects: Defects) -> Tool:
         wire = {**wire, "inputSchema": normalised(wire.get("inputSchema"))}
     classified = classify(provider, wire)
     risk: Risk = "read" if classified.risk == "destructive" and "weaken-risk" in defects else classified.risk
-    return Tool(wire["name"], wire, risk, classified.reason, schema_hash(wire.get("inputSchema")))
+    return Tool(wire["name"], wire, risk, classified.reason, schema_hash(wire.get("inputSchema")), presentable(wire))
 
 
 def build(provider: str, found: Discovery, defects: Defects) -> Catalog:

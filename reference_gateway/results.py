@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reference_gateway.approval import Approval
+from reference_gateway.catalog import MAX_DEPTH
 from reference_gateway.provider import RESULT_LIMIT
-from reference_gateway.wire import MALFORMED, TOO_LARGE, Json, UpstreamFailure
+from reference_gateway.wire import MALFORMED, TOO_LARGE, Json, UpstreamFailure, deeper_than
 
 CallOutcome = Literal["success", "tool_error", "upstream_error", "timeout", "denied", "pending", "replayed"]
 Origin = Literal["provider", "gateway"]

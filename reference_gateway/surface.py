@@ -66,7 +66,7 @@ class Surface:
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         run = _run_of(ctx)
-        tools = [{**tool.wire, "name": connection.exposed(tool.name)} for connection, tool in self._visible(run)]
+        tools = [{**tool.shown, "name": connection.exposed(tool.name)} for connection, tool in self._visible(run)]
         _leave({"tools": tools})
         return types.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
 

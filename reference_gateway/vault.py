@@ -52,30 +52,30 @@ def load_key(file: str | None, environment: str | None = None) -> bytes:
 def _key_from_file(file: str) -> bytes:
     try:
         # Judged and read through one descriptor, so that the file cannot be exchanged in between.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         what = getattr(error, "strerror", None) or "not a file name"
-        raise VaultError(
-            "vault_key_unusable", f"the vault key file cannot be opened: {what}", file, "name a regular file of 32 bytes"
-        ) from error
-    with open(descriptor, "rb") as opened:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise VaultError("vault_key_unusable", "the vault key file is not a regular file", file, "name a regular file of 32 bytes")
-        mode = stat.S_IMODE(status.st_mode)
-        if mode & 0o077:
-            raise VaultError(
-                "vault_key_unusable", f"the vault key file has mode {mode:04o}: others may use it", file, "chmod 0600 the file"
-            )
-        if status.st_uid != os.geteuid():
-            raise VaultError(
-                "vault_key_unusable", "the vault key file belongs to another user", file, "chown the file to the gateway's user"
-            )
-        key = opened.read(KEY_BYTES + 1)
+        raise VaultError("vault_key_unusable", f"the vault key file cannot be opened: {what}", file, "name a regular file of 32 bytes") from error
+    try:
+        check_status(os.fstat(descriptor), file)
+        key = os.read(descriptor, KEY_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if len(key) < KEY_BYTES else f"more than {KEY_BYTES} bytes"
         raise VaultError("vault_key_unusable", f"the vault key file holds {size}, not {KEY_BYTES}", file, f"write {KEY_BYTES} random bytes")
     return key
+
+
+def check_status(status: os.stat_result, file: str) -> None:
+    """Whether an opened file is kept as a key must be; raises VaultError `vault_key_unusable`."""
+    if not stat.S_ISREG(status.st_mode):
+        raise VaultError("vault_key_unusable", "the vault key file is not a regular file", file, "name a regular file of 32 bytes")
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o077:
+        raise VaultError("vault_key_unusable", f"the vault key file has mode {mode:04o}: others may use it", file, "chmod 0600 the file")
+    if status.st_uid != os.geteuid():
+        raise VaultError("vault_key_unusable", "the vault key file is another user's", file, "chown it to the gateway's user")
 
 
 class Vault:
@@ -102,9 +102,7 @@ class Vault:
         where = f"{tenant}/{connection} {path}"
         found = self._store.secret_get(tenant, connection, path)
         if found is None:
-            raise VaultError(
-                "vault_secret_missing", "there is no such credential", where, "create the connection again with its credentials"
-            )
+            raise VaultError("vault_secret_missing", "there is no such credential", where, "create the connection again with its credentials")
         version, blob = found
         if not blob.startswith(self._header):
             known = blob.startswith(_MAGIC)

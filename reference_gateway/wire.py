@@ -62,18 +62,20 @@ async def exchange(
 
     Raises UpstreamFailure; cancelling it closes the response.
     """
+    status: int | None = None
     try:
         async with http.stream("POST", url, content=encode(message), headers=dict(headers)) as response:
+            status = response.status_code
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/event-stream" and response.status_code == 200:
                 return await _from_stream(response, message["id"], limit, on_message)
             return await _from_body(response, kind, message["id"], limit)
     except TooLarge as error:
-        raise UpstreamFailure(TOO_LARGE, f"the provider's answer is larger than {limit} bytes") from error
+        raise UpstreamFailure(TOO_LARGE, f"the provider's answer is larger than {limit} bytes", status=status) from error
     except httpx2.RequestError as error:
-        raise UpstreamFailure(FETCH_FAILED, f"the provider could not be reached, or broke off ({type(error).__name__})") from error
+        raise UpstreamFailure(FETCH_FAILED, f"the provider could not be reached, or broke off ({type(error).__name__})", status=status) from error
     except GatewayError as error:
-        raise UpstreamFailure(FETCH_FAILED, error.message) from error
+        raise UpstreamFailure(FETCH_FAILED, error.message, status=status) from error
 
 
 async def post(http: httpx2.AsyncClient, url: str, message: Json, headers: Mapping[str, str]) -> None:
@@ -96,6 +98,21 @@ def decode(text: str | bytes) -> Any:
         return json.loads(text, parse_float=_finite, parse_constant=_no_constant)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def deeper_than(value: Any, levels: int) -> bool:
+    """Whether containers are nested deeper. Iterative, for depth is what it guards against."""
+    layer = [value]
+    for _ in range(levels + 1):
+        layer = [item for held in layer for item in _members(held)]
+        if not layer:
+            return False
+    return True
+
+
+def _members(value: Any) -> list[Any]:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [item for item in items if isinstance(item, (dict, list))]
 
 
 def _finite(literal: str) -> float:

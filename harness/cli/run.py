@@ -80,9 +80,7 @@ def run(
         list[str] | None,
         typer.Option(metavar="FORMAT|none", help="Report to write; repeatable; default: all.", autocompletion=_complete_format),
     ] = None,
-    defect: Annotated[
-        list[str] | None, typer.Option(metavar="NAME[=VALUE]", help="Break the reference gateway on purpose; repeatable.")
-    ] = None,
+    defect: Annotated[list[str] | None, typer.Option(metavar="NAME[=VALUE]", help="Break the reference gateway on purpose; repeatable.")] = None,
     reports_dir: Annotated[Path, typer.Option(help="Where runs keep evidence and reports.")] = Path("reports"),
     json: Annotated[bool, typer.Option("--json", help="Print results.json instead of the summary.")] = False,
 ) -> int:
@@ -144,14 +142,16 @@ def _drive(plan: Plan, request: Request, place: RunPlace) -> HarnessError | None
     from harness.cli.progress import progress
     from harness.cli.session import attempt
     from harness.engine.run import run_plan
+    from harness.errors import Incomplete
 
     def work() -> None:
         with progress(len(plan.items)) as listener:
-            asyncio.run(
-                run_plan(plan, jobs=request.jobs, evidence=place.evidence, run_id=place.run, defects=request.defects, listener=listener)
-            )
+            asyncio.run(run_plan(plan, jobs=request.jobs, evidence=place.evidence, run_id=place.run, defects=request.defects, listener=listener))
 
-    return attempt(work)
+    try:
+        return attempt(work)
+    except KeyboardInterrupt:  # leaves incomplete evidence, not a traceback
+        return Incomplete("interrupted before the end", fix="run it again; what was seen so far is in the evidence")
 
 
 def _tell(results: Results, trouble: HarnessError | None, place: RunPlace, request: Request) -> None:

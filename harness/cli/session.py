@@ -8,7 +8,7 @@ from pathlib import Path
 import harness
 from harness.cli.place import RunPlace, new_run_id
 from harness.clock import Clock
-from harness.errors import PRECEDENCE, Exit, HarnessError, Incomplete, UsageError, fold_exit
+from harness.errors import PRECEDENCE, Exit, HarnessError, UsageError, fold_exit
 from harness.model.verdict import Results
 from harness.report.base import Report
 from harness.report.write import point_latest, run_folder, write_reports
@@ -76,11 +76,9 @@ def nothing_run(run: str, trouble: HarnessError, clock: Clock) -> Results:
 
 
 def attempt(work: Callable[[], None]) -> HarnessError | None:
-    """Do it; answer what kept it from finishing. An interrupt by the user leaves incomplete evidence, not a traceback."""
+    """Do it; answer what kept it from finishing."""
     try:
         work()
-    except KeyboardInterrupt:
-        return Incomplete("interrupted before the end", fix="run it again; what was seen so far is in the evidence")
     except HarnessError as error:
         return error
     except ExceptionGroup as group:

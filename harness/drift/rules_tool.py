@@ -124,9 +124,7 @@ LIST: tuple[Rule, ...] = (
         "schema-not-canonical",
         "risk",
         "not-canonical",
-        lambda fact: (
-            f"{fact.pointer or '/'} has no canonical text on the {fact.detail['side']} side ({fact.new}), so nothing can be said about it"
-        ),
+        lambda fact: f"{fact.pointer or '/'} has no canonical text on the {fact.detail['side']} side ({fact.new}), so nothing can be said about it",
         "use numbers that a double can carry and well-formed text",
         (PLAIN, tool({"q": {"maximum": float("inf")}})),
         (PLAIN, PLAIN),

@@ -109,7 +109,7 @@ class Bench:
 
     def _defects(self) -> list[str]:
         """bypass-tap takes the direct address of a provider: the one thing only the bench knows."""
-        direct = next((s.base_url for s in self.sources.values() if not s.mapped), "")
+        direct = next((s.base_url + s.path for s in self.sources.values() if not s.mapped), "")
         return [f"{d}={direct}" if d == "bypass-tap" and direct else d for d in self.options.defects]
 
     async def __aexit__(self, *_: object) -> None:

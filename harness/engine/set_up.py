@@ -63,7 +63,7 @@ class SetUp:
         clock = self.bench.still_clock or TestClock()
         consent = spec.consent.model_validate(run.bindings.render(spec.consent.model_dump()))
         source.admit(secret, name, consent, run.bindings.render(dict(spec.fake)), clock)
-        host = host_of(manifest, self.tenant) if source.mapped else None
+        host = host_of(manifest, f"{self.tenant}-{name}") if source.mapped else None
         operations = [(o.method, o.path, o.tool) for o in manifest.operations]
         mount = self.bench.tap.mount(f"{name}-{self.tenant}", source.base_url, host=host, operations=operations)
         settle = clock.advance if source.fake is not None else None
@@ -105,5 +105,5 @@ class SetUp:
 
 
 def host_of(manifest: Manifest, tenant: str) -> str:
-    """The provider's real host for this tenant: each item gets one of its own, so that exchanges are attributed by name."""
+    """The provider's real host for this tenant label: each connection gets one of its own, so that exchanges are attributed by name."""
     return manifest.endpoint.split("://", 1)[-1].split("/", 1)[0].replace("{tenant}", tenant)

@@ -130,6 +130,38 @@ class Scene:
         )
         self.records.append(ProviderExchangeRecord(item=ITEM, connection=connection, exchange=exchange))
 
+    def listing(self, names: tuple[str, ...], *, connection: str = "mem0") -> None:
+        """The provider lists these tools to the gateway, and the gateway the same to the agent."""
+        result = {"tools": [{"name": name} for name in names]}
+        exchange = ProviderExchange(
+            n=1,
+            mount=connection,
+            at="2026-01-01T00:00:00.000000Z",
+            method="POST",
+            path="/mcp",
+            rpc_method="tools/list",
+            result=result,
+            status=200,
+            started_seq=self._seq.next(),
+            ended_seq=self._seq.next(),
+            outcome="answered",
+        )
+        self.records.append(ProviderExchangeRecord(item=ITEM, connection=connection, exchange=exchange))
+        self.records.append(
+            ClientExchange(
+                item=ITEM,
+                phase="steps",
+                step="look",
+                attempt=1,
+                connection=connection,
+                method="tools/list",
+                protocol_version="2026-07-28",
+                started_seq=self._seq.next(),
+                ended_seq=self._seq.next(),
+                result={**result, "pages": 1, "complete": True},
+            )
+        )
+
     def trail(self, word: str, client: ClientExchange, *, details: Mapping[str, Any] | None = None, drop: int = -1) -> None:
         for index, row in enumerate(TABLE[word]):
             if index == drop:

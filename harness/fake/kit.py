@@ -100,9 +100,7 @@ class AccountBook(Generic[S]):
         """Replace settings by name. Raises UsageError for an unknown credential or setting."""
         entry = self._entries.get(credential)
         if entry is None:
-            raise UsageError(
-                "settings for a credential that was not admitted", where=f"fake {self._provider_id}", fix="admit the account first"
-            )
+            raise UsageError("settings for a credential that was not admitted", where=f"fake {self._provider_id}", fix="admit the account first")
         known = [f.name for f in fields(self._defaults)]
         for name in settings:
             if name not in known:
@@ -262,8 +260,8 @@ async def serve_app(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
     ready = asyncio.create_task(server.ready.wait())
     try:
         await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
-        if not server.ready.is_set():
-            raise Unreachable("the stand-in did not start", where=base_url, fix="see the error above") from task.exception()
+        if task.done():
+            await task  # says why it did not start
         yield base_url
     finally:
         ready.cancel()
@@ -280,6 +278,12 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.ready = asyncio.Event()
         self.leave = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        except SystemExit as ended:  # what uvicorn does when the application's own start-up fails
+            raise Unreachable("the stand-in did not start", fix="the error that was logged just before says why") from ended
 
     async def main_loop(self) -> None:
         await self.on_tick(0)

@@ -21,7 +21,6 @@ _STOP_TEXT = """
 a an and are as at be by did do does for from had has have he her his how i in is it its me my of on or our she that the their
 them they this to was we were what when where which who why will with you your
 """
-_STOP = frozenset(_STOP_TEXT.split())
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 MIN_SCORE = 0.25
 
@@ -98,8 +97,14 @@ def open_cursor(kind: str, cursor: str) -> int | None:
 
 def words(text: str) -> list[str]:
     """Lower-case words without plural or third-person s; ideographs one by one."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    return [w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w for w in found]
+    return [_stem(word) for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold())]
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+_STOP = frozenset(_stem(word) for word in _STOP_TEXT.split())
 
 
 def telling_words(text: str) -> list[str]:

@@ -211,9 +211,7 @@ _TOOLS = (
         _search_memories,
         _READ,
     ),
-    _tool(
-        "get_memories", "List the memories that a filter lets through, page by page.", _takes(filters=_OPEN, **_PAGED), _get_memories, _READ
-    ),
+    _tool("get_memories", "List the memories that a filter lets through, page by page.", _takes(filters=_OPEN, **_PAGED), _get_memories, _READ),
     _tool("get_memory", "Read one memory by its id.", _takes("memory_id", memory_id=_TEXT), _get_memory, _READ),
     _tool(
         "update_memory",
@@ -225,9 +223,7 @@ _TOOLS = (
     _tool("delete_memory", "Delete one memory for good.", _takes("memory_id", memory_id=_TEXT), _delete_memory, _DESTROY),
     _tool("delete_all_memories", "Delete every memory of the given scope.", _takes(**_SCOPED), _delete_all_memories, _DESTROY),
     _tool("list_entities", "List the users, agents, apps and runs that memories were stored for.", _takes(), _list_entities, _READ),
-    _tool(
-        "delete_entities", "Delete users, agents, apps or runs together with their memories.", _takes(**_SCOPED), _delete_entities, _DESTROY
-    ),
+    _tool("delete_entities", "Delete users, agents, apps or runs together with their memories.", _takes(**_SCOPED), _delete_entities, _DESTROY),
     _tool(
         "list_events",
         "List what was asked of the memory, newest first.",

@@ -256,9 +256,7 @@ FAKE: McpProvider[SupermemoryStore] = McpProvider(
         scopes=("openid", "profile", "email", "offline_access"),
         issuer_path="/api/auth",
     ),
-    errors=ErrorStyle(
-        bad_arguments=_bad_arguments, unknown_tool=_unknown_tool, internal=lambda _tool, message: error_text(f"Error: {message}")
-    ),
+    errors=ErrorStyle(bad_arguments=_bad_arguments, unknown_tool=_unknown_tool, internal=lambda _tool, message: error_text(f"Error: {message}")),
     settings=Settings(index_delay_s=5.0),
     page_size=6,
     beside=uploads,

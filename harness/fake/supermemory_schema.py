@@ -28,9 +28,7 @@ def _text(**bounds: int) -> JsonObject:
 
 NOTHING = _takes()
 TAG = _takes(containerTag=_TAG)
-ADD = _takes(
-    "content", content=_text(maxLength=200_000), action={"default": "save", "type": "string", "enum": ["save", "forget"]}, containerTag=_TAG
-)
+ADD = _takes("content", content=_text(maxLength=200_000), action={"default": "save", "type": "string", "enum": ["save", "forget"]}, containerTag=_TAG)
 SEARCH = _takes("query", query=_text(maxLength=1000), containerTag=_TAG)
 DOCUMENT = _takes("documentId", documentId=_text(minLength=1, maxLength=255))
 LISTING = _takes(page=_count(1, _SAFE_INTEGER), limit=_count(10, 50), containerTag=_TAG)

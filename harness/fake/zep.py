@@ -126,8 +126,7 @@ def _get_node_neighbors(call: Call[ZepStore], args: JsonObject) -> JsonObject:
     kind = json.dumps(["neighbors", {name: value for name, value in args.items() if name not in ("cursor", "limit")}], sort_keys=True)
     shown, following = _cursor_page(steps, args, kind)
     neighbors = [
-        {"node": graph.nodes[other].shown(), "edge": edge.shown(), "direction": "out" if edge.source == node_uuid else "in"}
-        for edge, other in shown
+        {"node": graph.nodes[other].shown(), "edge": edge.shown(), "direction": "out" if edge.source == node_uuid else "in"} for edge, other in shown
     ]
     return {"neighbors": neighbors, "next_cursor": following}
 
@@ -160,9 +159,7 @@ _HERE = "your own graph"
 _THERE = "a graph shared with you"
 
 
-def _pair(
-    name: str, twin: str, description: str, takes: JsonObject, handler: Handler[ZepStore], hints: dict[str, bool]
-) -> list[Tool[ZepStore]]:
+def _pair(name: str, twin: str, description: str, takes: JsonObject, handler: Handler[ZepStore], hints: dict[str, bool]) -> list[Tool[ZepStore]]:
     """A tool on the user's own graph, and its twin that names a shared one."""
     return [
         Tool(name, description.format(graph=_HERE), takes, handler, hints),

@@ -187,9 +187,7 @@ def _components(old: ToolView, new: ToolView) -> Iterator[Fact]:
 
 def _annotations(old: ToolView, new: ToolView) -> Iterator[Fact]:
     if old.tool is None or new.tool is None:
-        yield Fact(
-            "annotations-changed", "annotations", new.name, "/annotations", _hash_of(old, "annotations"), _hash_of(new, "annotations")
-        )
+        yield Fact("annotations-changed", "annotations", new.name, "/annotations", _hash_of(old, "annotations"), _hash_of(new, "annotations"))
         return
     before, after = old.tool.annotations, new.tool.annotations
     for key in sorted(before.keys() | after.keys()):

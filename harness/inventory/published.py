@@ -17,8 +17,7 @@ from harness.model.location import Frozen
 from harness.model.risk import Risk
 
 HASH_RECIPE = (
-    "sha256 of the compact JSON text of inputSchema, object keys sorted by UTF-16 code unit at every level "
-    "(RFC 8785 text for ordinary schemas)"
+    "sha256 of the compact JSON text of inputSchema, object keys sorted by UTF-16 code unit at every level (RFC 8785 text for ordinary schemas)"
 )
 
 
@@ -63,8 +62,7 @@ def import_published(data: Any, *, where: str = "") -> dict[str, Inventory]:
     for provider, listed in document.providers.items():
         names = [tool.name for tool in listed.tools]
         errors += [
-            _explain(f"providers/{provider}", f"tool {name!r} is listed twice", where)
-            for name in sorted({n for n in names if names.count(n) > 1})
+            _explain(f"providers/{provider}", f"tool {name!r} is listed twice", where) for name in sorted({n for n in names if names.count(n) > 1})
         ]
         for tool in listed.tools:
             if tool.shape is not None and (text := [pointer for pointer, _ in prose_parts(tool.shape)]):
@@ -92,9 +90,7 @@ def export_published(inventories: Iterable[Inventory]) -> dict[str, Any]:
     listed = list(inventories)
     days = sorted({inventory.taken.date for inventory in listed})
     if len(days) != 1:
-        raise LoadError(
-            f"inventories of {len(days)} days ({', '.join(days)})", fix="export inventories of one day: the format has one date"
-        )
+        raise LoadError(f"inventories of {len(days)} days ({', '.join(days)})", fix="export inventories of one day: the format has one date")
     providers = {inventory.provider: {"tools": [_published(record) for record in inventory.tools]} for inventory in listed}
     if len(providers) != len(listed):
         raise LoadError("one provider stands twice", fix="export each provider once")

@@ -32,9 +32,7 @@ def seal_defaults(shaped: Any, reviewed: frozenset[str] = frozenset()) -> dict[s
 
 def open_defaults(shaped: Any) -> tuple[str, ...]:
     """Pointers of `default`s that still hold text in clear."""
-    return tuple(
-        f"{pointer}/default" for pointer, node in schemas(shaped) if "default" in node and _seal_value(node["default"]) != node["default"]
-    )
+    return tuple(f"{pointer}/default" for pointer, node in schemas(shaped) if "default" in node and _seal_value(node["default"]) != node["default"])
 
 
 def has_sealed_default(shaped: Any) -> bool:

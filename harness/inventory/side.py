@@ -96,9 +96,7 @@ _CATALOG_WORDS = {
 }
 
 
-def tool_view(
-    tool: Tool, *, risk: Risk | None = None, status: str | None = None, claimed_hash: str | None = None, assumed: bool = False
-) -> ToolView:
+def tool_view(tool: Tool, *, risk: Risk | None = None, status: str | None = None, claimed_hash: str | None = None, assumed: bool = False) -> ToolView:
     """Everything a wire tool says. Parts that have no canonical text become `problems`, never an exception."""
     problems: list[tuple[str, str]] = []
     schema = tool.input_schema if isinstance(tool.input_schema, Mapping) else {}

@@ -37,9 +37,7 @@ def load_inventory(folder: Path, provider: str) -> Inventory:
     if not path.is_file():
         known = sorted(found.stem for found in folder.glob("*.yaml"))
         hint = suggest(provider, known) if known else "capture it first"
-        raise LoadError(
-            f"no inventory for provider {provider!r}", where=str(path), fix=f"{hint}, or write {path.name} from a reviewed capture"
-        )
+        raise LoadError(f"no inventory for provider {provider!r}", where=str(path), fix=f"{hint}, or write {path.name} from a reviewed capture")
     inventory = read_inventory(path)
     if inventory.provider != provider:
         raise LoadError(f"the file speaks of {inventory.provider!r}", where=f"{path}:1:1", fix=f"name it {inventory.provider}.yaml")
@@ -172,9 +170,7 @@ def _inconsistencies(inventory: Inventory, place: _Place) -> Iterator[LoadError]
 def _shape_problems(record: ToolRecord, path: NodePath, place: _Place) -> Iterator[LoadError]:
     name, shape = record.name, record.shape
     if (shape is None) != (record.shape_basis == "none"):
-        yield place.error(
-            (*path, "shape_basis"), f"{name}: shape_basis is {record.shape_basis!r}", "say `none` exactly when there is no shape"
-        )
+        yield place.error((*path, "shape_basis"), f"{name}: shape_basis is {record.shape_basis!r}", "say `none` exactly when there is no shape")
     if shape is None:
         return  # a shape may be withheld while its hash is kept
     if leftover := [pointer for pointer, _ in prose_parts(shape)]:

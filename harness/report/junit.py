@@ -24,9 +24,7 @@ def document(results: Results) -> bytes:
     """JUnit XML in UTF-8. `<failure>` is a judged contradiction, `<error>` means that nobody could tell, `<skipped>` not applicable."""
     root = ET.Element("testsuites", {"name": "harness", **_totals(results.verdicts)})
     for area, verdicts in _by_area(results.verdicts).items():
-        suite = ET.SubElement(
-            root, "testsuite", {"name": _attribute(area), "timestamp": _attribute(results.started_at), **_totals(verdicts)}
-        )
+        suite = ET.SubElement(root, "testsuite", {"name": _attribute(area), "timestamp": _attribute(results.started_at), **_totals(verdicts)})
         _properties(suite, {"run": results.run, "level_line": results.level_line, "harness_version": results.harness_version})
         for verdict in verdicts:
             _testcase(suite, verdict)

@@ -19,7 +19,7 @@ _CELL = 400
 _ACTIVE = re.compile(r"[\\`*_\[\]|~$]|(?<=[a-z]):(?=//)|(?<=www)\.|^[-+#=]", re.IGNORECASE)
 """Signs that mean something to a Markdown reader where they stand: everywhere, in a bare link, or at the start."""
 
-_NUMBERED = re.compile(r"^(\d{1,9})([.)])")
+_NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 _NOTICE_ROOM = 200
 
 
@@ -94,9 +94,7 @@ def _parts(results: Results) -> Iterator[_Part]:
     yield _in_the_way(results)
     findings = [row for verdict in in_order(results) for row in _finding_rows(verdict)]
     yield _table("Findings", ("Severity", "Finding", "Scenario", "Where", "What", "Expected", "Actual", "What to do"), findings)
-    yield _table(
-        "Scenarios", ("Outcome", "Scenario", "Level", "Proven", "Seconds", "Title"), [_row(verdict) for verdict in in_order(results)]
-    )
+    yield _table("Scenarios", ("Outcome", "Scenario", "Level", "Proven", "Seconds", "Title"), [_row(verdict) for verdict in in_order(results)])
     claims = [_cells(verdict.item, claim.level, claim.claim) for verdict in in_order(results) for claim in verdict.claims if claim.proven]
     yield _table("Proven", ("Scenario", "Level", "Claim"), claims)
     unproven = [_cells(verdict.item, sentence) for verdict in in_order(results) for sentence in not_proven(verdict)]

@@ -59,9 +59,12 @@ def standing_in_the_way(results: Results) -> tuple[Verdict, ...]:
 
 
 def cause(verdict: Verdict) -> Finding | None:
-    """The finding a reader should see first: the gravest, and of those the first."""
+    """The finding a reader should see first: the gravest, and of those the first.
+
+    When nobody could tell, what befell the scenario as a whole comes before the expectations that it left unevaluated.
+    """
     ranks = {"error": 0, "fail": 1, "drift": 2, "warn": 3, "info": 4}
-    return min(verdict.findings, key=lambda finding: ranks[finding.severity], default=None)
+    return min(verdict.findings, key=lambda f: (ranks[f.severity], f.severity == "error" and bool(f.expectation)), default=None)
 
 
 def not_proven(verdict: Verdict) -> tuple[str, ...]:

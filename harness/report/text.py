@@ -33,7 +33,8 @@ def _lines(results: Results) -> Iterator[str]:
     yield ""
     for verdict in reversed(in_order(results)):
         yield from verdict_lines(verdict)
-    unproven = [f"  {one_line(verdict.item)}: {one_line(line)}" for verdict in in_order(results) for line in not_proven(verdict)]
+    said = [f"  {one_line(verdict.scenario)}: {one_line(line)}" for verdict in in_order(results) for line in not_proven(verdict)]
+    unproven = list(dict.fromkeys(said))  # the same for every protocol version, so said once
     if unproven:
         yield ""
         yield "Not proven:"

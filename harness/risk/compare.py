@@ -23,7 +23,9 @@ def disagreements(verdict: RiskVerdict, claims: Iterable[RiskClaim]) -> tuple[Ri
     return tuple(_disagreement(verdict, claim) for claim in claims if claim.risk != verdict.risk)
 
 
-def catalog_disagreements(oracle: Oracle, provider: str, entries: Iterable[Mapping[str, Any]], *, by: str = "gateway") -> tuple[RiskDisagreement, ...]:
+def catalog_disagreements(
+    oracle: Oracle, provider: str, entries: Iterable[Mapping[str, Any]], *, by: str = "gateway"
+) -> tuple[RiskDisagreement, ...]:
     """A gateway's catalog (`operator/v1` entries) against the oracle, in the catalog's order. A class that is no risk word raises ValueError."""
     found: list[RiskDisagreement] = []
     for entry in entries:

@@ -5,6 +5,7 @@ Built apart from any gateway's classifier, so that the two can be compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from harness.model.inventory import Inventory
 from harness.model.risk import Risk, RiskVerdict, rank
 from harness.model.tool import Tool
 from harness.risk.words import CHANGE, DESTROY, LOOK, words
+
+_SEPARATOR = re.compile(r"[\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Oracle:
@@ -50,14 +54,12 @@ class Oracle:
                 return verdict("destructive" if risk == "destructive" else "write", "name", f"the name says {hit!r}")
         if hints.get("readOnlyHint") is False or hints.get("writeHint") is True:
             return verdict("write", "hint", "a hint says that it writes")
-        # Only a word that stands whole and unadorned may lower the floor: `get2` or a look-alike may not.
-        whole = {word for word in name.replace("-", "_").split("_") if word.isascii()}
-        looks = next((word for word in found if word in LOOK), None)
-        if looks and (looks in {word.lower() for word in whole} or looks in _plain_words(name)):
+        if looks := _plain_look(name):
             return verdict("read", "name", f"the name says {looks!r} and nothing that changes")
         return verdict("write", "floor", "nothing says that it only reads")
 
 
-def _plain_words(name: str) -> frozenset[str]:
-    """Words of the name that are letters only and touch no digit or foreign letter."""
-    return frozenset() if not name.isascii() or any(char.isdigit() for char in name) else frozenset(words(name))
+def _plain_look(name: str) -> str | None:
+    """A looking word that stands alone beyond doubt: no digit, no acronym (`HTTPGet`), no foreign letter may lower the floor."""
+    parts = [part for part in _SEPARATOR.split(name) if part.isascii() and part.isalpha()]
+    return next((word.lower() for part in parts for word in _CAMEL.split(part) if word.lower() in LOOK), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -33,12 +34,18 @@ class Given:
     roots: Mapping[str, Node]
     marks: Mapping[str, Location]
     siblings: tuple[str, ...] = ()  # keys that may stand beside the model's own, worth suggesting
+    verb: str = ""  # how the model's `target` is written
+
+
+def validated(model: type[BaseModel], data: Mapping[str, Any]) -> BaseModel:
+    """`data` as JSON would carry it, read strictly: no text passes for a number, and `yes` not for true. Raises ValidationError."""
+    return model.model_validate_json(json.dumps(data), strict=True)
 
 
 def check_params(word: Word, given: Given, what: str, problems: Problems) -> None:
     """Add a problem for whatever the word's model refuses. Values that hold a template are judged once rendered, not here."""
     try:
-        word.params.model_validate(given.data)
+        validated(word.params, given.data)
     except ValidationError as error:
         errors = [e for e in error.errors(include_url=False) if not _may_still_fit(e)]
         for at, details in _deepest(errors, given).items():
@@ -50,7 +57,7 @@ def check_model(model: type[BaseModel], node: MapNode, what: str, problems: Prob
     """The node as `model`, or None after its problems have been added."""
     given = Given(node.plain(), node, node.entries, node.keys)
     try:
-        return model.model_validate(given.data)
+        return validated(model, given.data)
     except ValidationError as error:
         word = Word(id=what, summary="", params=model)
         for at, details in _deepest(error.errors(include_url=False), given).items():
@@ -113,8 +120,7 @@ def _deepest(errors: Sequence[ErrorDetails], given: Given) -> Mapping[Location, 
 def _explain(details: ErrorDetails, word: Word, given: Given, what: str) -> tuple[str, str]:
     path = _known_path(details["loc"], given)
     last = str(details["loc"][-1]) if details["loc"] else ""
-    shown_path = path[1:] if not isinstance(given.whole, MapNode) else path  # a bare value has no name to show
-    place = f"{'.'.join(str(p) for p in shown_path)} of {what}" if shown_path else what
+    place = _named(path, given, what)
     if details["type"] == "extra_forbidden":
         known = [name for name in _fields(word.params, path[:-1]) if name not in ("target", "value")]
         known += given.siblings if len(path) <= 1 else ()
@@ -122,13 +128,27 @@ def _explain(details: ErrorDetails, word: Word, given: Given, what: str) -> tupl
     if details["type"] == "missing":
         name = last.removesuffix("_")
         return f"{place} needs {name!r}", f"add {name}: …"
-    shown = _shown(details["input"])
+    value = details["input"]
+    bare = given.data.get("value") if not path and not isinstance(given.whole, MapNode) and value == given.data else value
     if details["type"] == "literal_error":
         expected = str(details.get("ctx", {}).get("expected", ""))
-        choices = [c.strip("'") for c in expected.replace(" or ", ", ").split(", ")]
-        return f"{place} may not be {shown}", suggest(str(details["input"]), choices)
-    message = details["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-    return f"{place} may not be {shown}: {message}", _remedy(details["type"])
+        choices = [_as_yaml(choice) for choice in expected.replace(" or ", ", ").split(", ")]
+        return f"{place} may not be {_shown(bare)}", suggest(str(bare), choices)
+    message, _, listed = details["msg"].removeprefix("Value error, ").replace("Input should", "it should").partition("; use one of: ")
+    fix = suggest(str(bare), listed.split(", ")) if listed else _remedy(details["type"])
+    return f"{place} may not be {_shown(bare)}: {message}", fix
+
+
+def _named(path: Path, given: Given, what: str) -> str:
+    """A place as the writer knows it: a bare value has no name of its own, and a verb's value has the verb's."""
+    if not isinstance(given.whole, MapNode):
+        path = path[1:]
+    parts = [given.verb if given.verb and index == 0 and part == "target" else str(part) for index, part in enumerate(path)]
+    return f"{'.'.join(parts)} of {what}" if parts else what
+
+
+def _as_yaml(python: str) -> str:
+    return {"True": "true", "False": "false", "None": "null"}.get(python, python.strip("'"))
 
 
 def _remedy(kind: str) -> str:
@@ -146,7 +166,7 @@ def _remedy(kind: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 

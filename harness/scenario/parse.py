@@ -186,7 +186,7 @@ def _check_verb(word: Word, mapping: MapNode, data: Mapping[str, Any], what: str
     if "target" in mapping.keys:  # the model's own name for the verb's value is not a key of the language
         problems.add(mapping.keys["target"], f"unknown key 'target' in {what}", f"write it as the value of {word.id}:")
         return
-    given = Given(data, mapping, roots, marks, siblings=STEP_KEYS)
+    given = Given(data, mapping, roots, marks, siblings=STEP_KEYS, verb=word.id)
     check_params(word, given, what, problems)
 
 

@@ -244,15 +244,14 @@ def make_fault(kind: str, **settings: Any) -> Fault:
 
 
 class FaultDesk:
-    """Decides which faults hit an exchange, counting occurrences per fault. `faults` may be changed at any time."""
+    """Decides which faults hit an exchange, counting occurrences per fault."""
 
     def __init__(self) -> None:
-        self.faults: list[Fault] = []
         self._seen: dict[int, tuple[Fault, int]] = {}  # by identity: two equal faults count apart
 
-    def hits(self, exchange: OpenExchange) -> list[Fault]:
+    def hits(self, faults: Iterable[Fault], exchange: OpenExchange) -> list[Fault]:
         hits = []
-        for fault in self.faults:
+        for fault in faults:
             if not fault.matches(exchange):
                 continue
             known, count = self._seen.get(id(fault), (fault, 0))

@@ -41,6 +41,7 @@ class Mount:
         self.operations = operation_table(operations)
         self.log = Log(name, clock, sequencer)
         self.desk = FaultDesk()
+        self.faults: list[Fault] = []
         self.mutations: list[Mutation] = []
         self.passing: set[Passing] = set()
         self._base_url = base_url
@@ -49,10 +50,6 @@ class Mount:
     def url(self, path: str = "") -> str:
         """What the gateway is given: the tap's address and this mount's prefix, or, mapped, the provider's real URL."""
         return self._base_url + (path if path.startswith("/") or not path else f"/{path}")
-
-    @property
-    def faults(self) -> list[Fault]:
-        return self.desk.faults
 
     @property
     def exchanges(self) -> tuple[ProviderExchange, ...]:
@@ -68,9 +65,7 @@ class Mount:
         """The exchanges that carry out a tool: tools/call, REST operations, and refused batches (which may hide calls)."""
         return tuple(seen for seen in self.exchanges if _is_dispatch(seen) and tool in (None, seen.tool))
 
-    async def wait_for(
-        self, predicate: Callable[[tuple[ProviderExchange, ...]], bool], timeout: float = 10.0
-    ) -> tuple[ProviderExchange, ...]:
+    async def wait_for(self, predicate: Callable[[tuple[ProviderExchange, ...]], bool], timeout: float = 10.0) -> tuple[ProviderExchange, ...]:
         """The exchanges, as soon as `predicate(exchanges)` holds. `timeout` is in real seconds, then Incomplete is raised."""
         return await self.log.wait_for(predicate, timeout)
 

@@ -155,6 +155,8 @@ class Passage:
             self._break_off()
         except _GatewayGone:
             self._end("client_gone")
+        except asyncio.CancelledError:
+            raise  # the gateway's connection is what ended already
         except BaseException:
             self._link.reset()
             raise
@@ -164,7 +166,7 @@ class Passage:
         if exchange.rpc_method == BATCH:
             await self._refuse(400, _REFUSED_BATCH, "batch-refused")
             return
-        hits = self._mount.desk.hits(exchange)
+        hits = self._mount.desk.hits(self._mount.faults, exchange)
         if await self._carried_out(hits, "request"):
             return
         if made := first_reply(hits, exchange):

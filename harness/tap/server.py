@@ -38,7 +38,12 @@ class _LinkedH11(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app_state = {"link": Link(transport)}
+        self._link = Link(transport)
+        self.app_state = {"link": self._link}
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._link.lost = True
+        super().connection_lost(exc)
 
 
 class _Authority:
@@ -107,9 +112,7 @@ class Tap:
     def mounts(self) -> tuple[Mount, ...]:
         return tuple(self._mounts.values())
 
-    def mount(
-        self, name: str, upstream: str, *, host: str | None = None, operations: Iterable[Operation | tuple[str, str, str]] = ()
-    ) -> Mount:
+    def mount(self, name: str, upstream: str, *, host: str | None = None, operations: Iterable[Operation | tuple[str, str, str]] = ()) -> Mount:
         """Stand for the provider at `upstream`: below `/m/<name>` (reverse), or, with `host`, as that host on the TLS listener (mapped).
 
         `host` may be `*.suffix`, which matches exactly one label. Raises UsageError for a bad or taken name, host or upstream.

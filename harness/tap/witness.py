@@ -191,6 +191,7 @@ class Log:
             headers=headers,
         )
         self._entries.append(exchange)
+        self.touch()
         return exchange
 
     def is_open(self, exchange: OpenExchange) -> bool:

@@ -171,11 +171,12 @@ class ReferenceGateway:
             "transport": request.transport,
             "protocol_version": request.protocol,
             "grant": grant,
-            "auth": dict(request.auth),
             "credentials": dict(request.credentials),
             "permissions": dict(request.spec.permissions),
             "quarantine": request.spec.quarantine,
         }
+        if request.auth:
+            body["auth"] = dict(request.auth)
         if request.url is not None:
             body["url"] = request.url
         return _mapping(await self._ask("POST", f"/tenants/{tenant}/connections", body, timeout=30.0))

@@ -33,7 +33,7 @@ def test_each_rule_fails_its_bad_specimen_and_passes_its_good_one(rule: Rule) ->
     for finding in bad:
         assert finding.message
         assert finding.fix
-        assert (finding.tool or rule.id == "list-incomplete")
+        assert finding.tool or rule.id == "list-incomplete"
 
 
 @pytest.mark.parametrize("rule", TABLE, ids=lambda rule: f"{rule.id}-{rule.fact}-{rule.direction}")

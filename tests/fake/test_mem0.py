@@ -227,9 +227,7 @@ def test_filters_choose_what_is_listed_and_found(wire: Wire, filters: dict[str, 
     assert {hit["memory"] for hit in hits} == expected
 
 
-@pytest.mark.parametrize(
-    "filters", [{"colour": "red"}, {"AND": {"user_id": "u"}}, {"user_id": {"near": 1}}, {"user_id": {"in": "u"}}, {"OR": [1]}]
-)
+@pytest.mark.parametrize("filters", [{"colour": "red"}, {"AND": {"user_id": "u"}}, {"user_id": {"near": 1}}, {"user_id": {"in": "u"}}, {"OR": [1]}])
 def test_a_filter_that_is_none_is_refused_even_by_an_empty_store(wire: Wire, filters: dict[str, Any]) -> None:
     for call in ({"tool": "get_memories"}, {"tool": "search_memories", "query": "x"}):
         answer = wire.get(filters=filters, **call)
@@ -241,9 +239,7 @@ def test_search_honours_top_k_threshold_and_rerank(bench: Bench, wire: Wire) -> 
     bench.advance(1)
     remember(wire, "red boat harbour")
     assert found(wire, "red boat") == ["red boat", "red boat harbour"]
-    assert [m["memory"] for m in wire.get("search_memories", query="red boat", filters=USER, rerank=True, top_k=1)["results"]] == [
-        "red boat harbour"
-    ]
+    assert [m["memory"] for m in wire.get("search_memories", query="red boat", filters=USER, rerank=True, top_k=1)["results"]] == ["red boat harbour"]
     strict = wire.get("search_memories", query="red boat harbour", filters=USER, threshold=0.9)
     assert [m["memory"] for m in strict["results"]] == ["red boat harbour"]
     assert wire.get("search_memories", query="x", filters=USER, top_k=0)["error"] == "top_k must be at least 1"
@@ -314,7 +310,7 @@ def _word(alphabet: str) -> st.SearchStrategy[str]:
     return st.text(alphabet=alphabet, min_size=4, max_size=9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     texts=st.lists(st.lists(_word(string.ascii_lowercase[:13]), min_size=1, max_size=4).map(" ".join), min_size=1, max_size=4, unique=True),
     unrelated=st.lists(_word(string.ascii_lowercase[14:]), min_size=1, max_size=4).map(" ".join),

@@ -301,9 +301,7 @@ def test_a_stranger_is_pointed_at_the_resource_metadata(bench: Bench) -> None:
     place = challenge.partition('resource_metadata="')[2].rstrip('"')
     metadata = bench.http("GET", place.removeprefix(bench.fake.base_url)).json()
     assert (metadata["resource"], metadata["scopes_supported"]) == (bench.fake.mcp_url, ["graph:read", "graph:write"])
-    assert (
-        'error="invalid_token"' in bench.http("POST", "/mcp", json={}, headers={"Authorization": "Bearer no"}).headers["www-authenticate"]
-    )
+    assert 'error="invalid_token"' in bench.http("POST", "/mcp", json={}, headers={"Authorization": "Bearer no"}).headers["www-authenticate"]
 
 
 def _sentence(letters: str) -> st.SearchStrategy[str]:

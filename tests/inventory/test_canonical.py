@@ -30,14 +30,10 @@ from harness.model.tool import Tool
 VECTORS = json.loads((Path(__file__).parent / "data" / "hash_vectors.json").read_text("utf-8"))
 
 scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4), max_leaves=12
-)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4), max_leaves=12)
 objects = st.dictionaries(st.text(max_size=6), values, max_size=5)
 
-notes = st.fixed_dictionaries(
-    {}, optional={"title": st.text(max_size=5), "description": st.text(max_size=5), "$comment": st.text(max_size=3)}
-)
+notes = st.fixed_dictionaries({}, optional={"title": st.text(max_size=5), "description": st.text(max_size=5), "$comment": st.text(max_size=3)})
 
 
 def _schema(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
@@ -252,9 +248,7 @@ def test_text_in_defaults_is_sealed_unless_reviewed() -> None:
 def test_components_hash_apart() -> None:
     plain = Tool.from_wire({"name": "t", "inputSchema": {}})
     assert component_hashes(plain).model_dump() == dict.fromkeys(("output_schema", "annotations", "title", "description"))
-    rich = Tool.from_wire(
-        {"name": "t", "title": "T", "description": "D", "annotations": {"readOnlyHint": True}, "outputSchema": {"type": "object"}}
-    )
+    rich = Tool.from_wire({"name": "t", "title": "T", "description": "D", "annotations": {"readOnlyHint": True}, "outputSchema": {"type": "object"}})
     hashes = component_hashes(rich)
     assert hashes.title == hashlib.sha256(b"T").hexdigest()
     assert hashes.annotations == hashlib.sha256(b'{"readOnlyHint":true}').hexdigest()
@@ -270,9 +264,7 @@ def test_a_component_without_canonical_text_names_its_part() -> None:
     assert caught.value.pointer == "/annotations/x"
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "equal"), [(1, 1.0, True), (1, True, False), (0, False, False), ([1], [1.0], True), ("1", 1, False)]
-)
+@pytest.mark.parametrize(("left", "right", "equal"), [(1, 1.0, True), (1, True, False), (0, False, False), ([1], [1.0], True), ("1", 1, False)])
 def test_json_equality(left: Any, right: Any, equal: bool) -> None:
     assert json_equal(left, right) is equal
 

@@ -120,9 +120,7 @@ def test_one_date_per_document() -> None:
 def test_any_subset_of_the_published_tools_round_trips(data: st.DataObject) -> None:
     document = _document()
     names = data.draw(st.lists(st.sampled_from(sorted(COUNTS)), min_size=1, max_size=3, unique=True))
-    kept = {
-        name: {"tools": data.draw(st.permutations(document["providers"][name]["tools"]))[: data.draw(st.integers(0, 5))]} for name in names
-    }
+    kept = {name: {"tools": data.draw(st.permutations(document["providers"][name]["tools"]))[: data.draw(st.integers(0, 5))]} for name in names}
     document["providers"] = kept
     before = copy.deepcopy(document)
     assert json.dumps(export_published(import_published(document).values())) == json.dumps(before)

@@ -310,11 +310,17 @@ class Bench:
     def call(self, token: str, name: str, arguments: Json | None = None, *, version: str = VERSIONS[-1], meta: Json | None = None) -> Json:
         """One call by a fresh agent; the result as on the wire."""
 
-        async def once() -> Json:
+        async def once() -> Json | MCPError:
             async with self.agent(token, version) as session:
-                return await raw_call(session, name, arguments, meta)
+                try:
+                    return await raw_call(session, name, arguments, meta)
+                except MCPError as error:  # raised outside the agent's task groups, which would wrap it
+                    return error
 
-        return anyio.run(once)
+        outcome = anyio.run(once)
+        if isinstance(outcome, MCPError):
+            raise outcome
+        return outcome
 
     def advance(self, seconds: float) -> None:
         self.operator("POST", "/clock/advance", {"seconds": seconds})
@@ -380,7 +386,11 @@ def gateway_served(*defects: str, **options: Any) -> Iterator[Operator]:
     """The gateway's own application on a socket, without the process around it."""
     settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, **{"test_clock": True, "defects": defects, **options})
     with opened_store(settings.store) as store, Served(Gateway(settings, store, lambda: None).asgi()) as served:
-        yield Operator(f"http://127.0.0.1:{served.port}")
+        operator = Operator(f"http://127.0.0.1:{served.port}")
+        try:
+            yield operator
+        finally:
+            operator.http.close()
 
 
 @pytest.fixture(scope="session")

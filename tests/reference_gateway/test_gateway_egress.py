@@ -31,6 +31,10 @@ from reference_gateway.errors import GatewayError
 PUBLIC = "93.184.215.14"
 
 
+def words(table: str) -> list[str]:
+    return table.split()
+
+
 @pytest.fixture(scope="module")
 def plain() -> Egress:
     """For rules that need no network; its client is never used, so it need not be closed."""
@@ -39,7 +43,8 @@ def plain() -> Egress:
 
 # addresses
 
-NOT_PUBLIC = """
+NOT_PUBLIC = words(
+    """
 0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 127.0.0.1 127.1.2.3 127.255.255.255
 169.254.0.1 169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255 192.0.0.1 192.0.0.8 192.0.0.170 192.0.2.1 192.31.196.1 192.52.193.1
 192.88.99.1 192.168.0.1 192.168.255.255 192.175.48.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255
@@ -48,9 +53,10 @@ NOT_PUBLIC = """
 64:ff9b::5db8:d70e 64:ff9b:1::1 64:ff9b:1:ffff::7f00:1 100::1 2001::1 2001:0:7f00:1:: 2001:10::1 2001:20::1 2001:db8::1 2002:7f00:1::
 2002:a00:1:: 2002:5db8:d70e:: 2620:4f:8000::1 3fff::1 5f00::1 fc00::1 fd00:ec2::254 fd12:3456:789a::1 fe80::1 fe80::1%eth0 febf::1
 fec0::1 feff::1 ff00::1 ff02::1 ff0e::1 4000::1 2606:4700::1%1
-""".split()
+"""
+)
 
-PUBLIC_ADDRESSES = "1.1.1.1 8.8.8.8 93.184.215.14 104.18.0.1 172.32.0.1 100.128.0.1 2606:4700::1111 2a00:1450:4001::1 2001:4860:4860::8888".split()
+PUBLIC_ADDRESSES = words("1.1.1.1 8.8.8.8 93.184.215.14 104.18.0.1 172.32.0.1 100.128.0.1 2606:4700::1111 2a00:1450:4001::1 2001:4860:4860::8888")
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
@@ -76,20 +82,26 @@ def test_no_spelling_of_a_private_network_passes(address: Any) -> None:
 
 # hosts
 
-DISGUISED = """
+DISGUISED = words(
+    """
 2130706433 017700000001 0x7f000001 0x7F000001 0x7f.0.0.1 0177.0.0.1 127.1 127.0.1 0 00 1 0x 10.1 0x0a.1 1.2.3.4.5 300.1.1.1 256.256.256.256
 127.0.0.01 0127.0.0.1 001.1.1.1 1.1.1.0x1 a.0x7f a.127 example.1 93.184.215.14. 127.0.0.1. example.com. localhost. 3232235777
-""".split()
+"""
+)
 
-LOCAL = """
+LOCAL = words(
+    """
 localhost LOCALHOST foo.localhost a.localdomain printer.local metadata.google.internal vault.internal box.lan nas.home db.corp x.intranet
 router.home.arpa metadata kubernetes instance-data hidden.onion
-""".split()
+"""
+)
 
-MALFORMED = """
+MALFORMED = words(
+    """
 .example.com example..com -a.example.com a-.example.com a%2eexample.com a%00.example.com exa_mple-.com a,b.com a;b.com a!b.com a*b.com a+b.com
 a=b.com a$b.com a&b.com a(b).com a'b.com a~b.com xn--mnchen-3ya.de xn--80ak6aa92e.com xn--.com
-""".split()
+"""
+)
 
 FOREIGN = [
     "①②⑦.0.0.1",
@@ -112,12 +124,14 @@ def test_a_host_that_is_not_a_plain_public_name_is_refused(plain: Egress, host: 
     assert caught.value.reason
 
 
-GOOD = """
+GOOD = words(
+    """
 https://mcp.mem0.ai/mcp/ https://mcp.mem0.ai:443/mcp https://mcp.mem0.ai:8443/mcp https://MCP.Mem0.AI/mcp https://a.b.c.d.example.co.uk
 https://tenant-0f0e.aws.cognee.ai/ https://x.example.com/?a=1&b=c https://x.example.com?q https://x-1.example.com/a%20b/c
 https://1password.com/x https://3.example.com/ https://a1.2b.io/ https://_dmarc.example.com/ https://x.example.com/@user/p https://example.com/a:b
 https://x.example.com/?redirect=https://127.0.0.1/ https://localhost.example.com/ https://internal.example.com https://0x7f.example.com
-""".split()
+"""
+)
 
 
 @pytest.mark.parametrize("url", GOOD)
@@ -137,7 +151,8 @@ BAD_URLS = [
     "https://mcp.mem0.ai:+443/", "https://mcp.mem0.ai:44 3/", "https://mcp.mem0.ai:443:443/", "https://mcp.mem0.ai:0x1bb/", "https://mcp.mem0.ai:٤٤٣/",
     "https://[mcp.mem0.ai]/", "https://[::1/", "https://::1/", "https://[::1]x/", "https://[::1]:443/", "https://[::ffff:127.0.0.1]/", "https://[fe80::1%25eth0]/",
     "https://[v1.x]/", "https://[]/", "https://[2606:4700::1]]/", "https://x.example.com/<a>", 'https://x.example.com/"', "https://x.example.com/{a}",
-    "https://x.example.com/a|b", "https://x.example.com/^", "https://x.example.com/`", "https://x.example.com/é", "https://x.example.com/" + "a" * 2048,
+    "https://x.example.com/a|b", "https://x.example.com/^", "https://x.example.com/`",
+    "https://x.example.com/é", "https://x.example.com/" + "a" * 2048,
 ]  # fmt: skip
 
 
@@ -337,7 +352,7 @@ def test_a_mapped_host_with_another_hosts_certificate_is_refused(authority: Auth
     async def run() -> None:
         async with served(lambda head: ok(), authority.context("evil.example")) as (port, heads):
             egress = Egress({"api.provider.example": ("127.0.0.1", port)}, authority.pem)
-            with pytest.raises(httpx2.ConnectError, match="(?i)certificate"):
+            with pytest.raises(httpx2.ConnectError, match=r"(?i)certificate"):
                 await egress.client.get("https://api.provider.example/mcp")
             assert heads == []
             await egress.aclose()
@@ -349,7 +364,7 @@ def test_development_authorities_are_trusted_for_mapped_hosts_alone(authority: A
     async def run() -> None:
         async with served(lambda head: ok(), authority.context("other.example")) as (port, heads):
             egress = Egress({"api.provider.example": ("127.0.0.1", port)}, authority.pem, resolver=Resolver([[PUBLIC]]), dialler=Dialler(to=port))
-            with pytest.raises(httpx2.ConnectError, match="(?i)certificate"):
+            with pytest.raises(httpx2.ConnectError, match=r"(?i)certificate"):
                 await egress.client.get("https://other.example/mcp")
             assert heads == []
             await egress.aclose()
@@ -449,7 +464,7 @@ def test_a_body_of_exactly_the_limit_is_read(answer: bytes) -> None:
     "answer",
     [
         ok(PLAIN + b"x"),
-        ok(b"", "content-length: 999999999999999999999999999999"),
+        ok(b"", "content-length: 99999999999999999999"),
         ok(chunked(PLAIN + b"x"), "transfer-encoding: chunked"),
         ok(PLAIN + b"x", "x-no-length: 1"),
         ok(gzip.compress(PLAIN + b"x"), "content-encoding: gzip"),
@@ -462,7 +477,7 @@ def test_one_byte_more_is_too_large(answer: bytes) -> None:
 
 
 def test_a_compression_bomb_is_stopped_before_it_unfolds() -> None:
-    bomb = ok(gzip.compress(bytes(200_000_000), 9), "content-encoding: gzip")
+    bomb = ok(gzip.compress(bytes(64_000_000), 1), "content-encoding: gzip")
     tracemalloc.start()
     try:
         with pytest.raises(TooLarge):

@@ -101,6 +101,14 @@ def test_e05_a_variable_or_a_sign_without_quotes(text: str, where: str, what: st
         ("a: {x:1}", "1:5", "{x:1} is a key 'x:1' without a value", "put a space after the colon: {x: 1}"),
         ("a: {x: 1, y}", "1:11", "'y' has no value", "write y: value (or y: null)"),
         ("a: 'x", "1:4", "the quote that is opened here is never closed", "close it, or check the line above"),
+        ("a: [", "1:4", "the list that is opened here is never closed", "close it with ]"),
+        ("a:\n  {b: 1,\n\n", "2:3", "the mapping that is opened here is never closed", "close it with }"),
+        (
+            'a: {b: "${x}" c: d}',
+            "1:15",
+            "the mapping opened at line 1, column 4 does not go on or end here",
+            "put a comma between entries, close it with }, and quote text that holds brackets",
+        ),
         ("a: .inf", "1:4", ".inf is not a number that JSON can carry", 'quote it if it is text: ".inf"'),
         ("a: 1e999", "1:4", "1e999 is too large for a double", 'quote it if it is text: "1e999"'),
         (f"a: {'9' * 5000}", "1:4", "a number of 5000 digits", "quote it if it is text"),
@@ -126,7 +134,7 @@ def test_broken_structure_is_told_without_the_parsers_jargon_alone(text: str, sc
 
 
 def test_several_problems_come_together(scanner: Any) -> None:
-    assert [w for w, _, _, _ in refusals("a: 2026-07-24\nb: &x 1\na: !t 2\n", scanner)] == ["1:4", "2:4", "3:4", "3:1"]
+    assert [w for w, _, _, _ in refusals("a: 2026-07-24\nb: &x 1\na: !t 2\n", scanner)] == ["1:4", "2:4", "3:1", "3:4"]
 
 
 def test_too_big_is_refused_before_it_is_read() -> None:

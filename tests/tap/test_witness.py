@@ -78,7 +78,12 @@ async def test_progress_passes_before_the_answer_exists(bench: Any, version: str
 async def test_a_gateway_that_hangs_up_cancels_the_provider(bench: Any) -> None:
     async with bench.provider() as (provider, mount):
         request = {**bench.call("slow"), "params": {"name": "slow", "_meta": _MODERN}}
-        headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "slow", "accept": "application/json, text/event-stream"}
+        headers = {
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": "tools/call",
+            "mcp-name": "slow",
+            "accept": "application/json, text/event-stream",
+        }
         running = asyncio.create_task(bench.http.post(mount.url("/mcp"), json=request, headers=headers))
         await mount.wait_for(lambda seen: any(e.status == 200 for e in seen) or bool(provider.calls))
         running.cancel()

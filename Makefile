@@ -1,0 +1,75 @@
+# What CI calls, and nothing else: .ci/run uses these targets word for word.
+# A bare checkout needs python3 (3.11 or newer, with venv) and make; everything else is installed into .venv, by hash.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+UV     := build/uv/bin/uv
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## Show these targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
+
+# The dependencies are installed again only when the lock changes, the project itself when its metadata does.
+$(VENV)/.locked: requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed (%s is %s). Name one: make PYTHON=python3.11 ..." % (sys.executable, sys.version.split()[0]))'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.installed ## Make .venv with everything that is needed
+
+.PHONY: accept
+accept: setup ## The main job: every scenario against our own stand-ins
+	$(BIN)/harness run
+
+.PHONY: test
+test: setup ## The tests
+	$(BIN)/pytest -n 2 tests
+
+.PHONY: scenarios
+scenarios: setup ## The second door: the same scenarios as pytest items
+	$(BIN)/pytest -n 2 scenarios
+
+.PHONY: lint
+lint: setup ## Style
+	$(BIN)/ruff check
+
+.PHONY: types
+types: setup ## Strict types
+	$(BIN)/mypy
+
+.PHONY: contracts
+contracts: setup ## Who may import whom, and how large a module or function may be
+	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/pytest tests/repo
+
+.PHONY: docs
+docs: setup ## Regenerate the pages that come from the code
+	$(BIN)/python tools/words.py
+
+.PHONY: wheel-check
+wheel-check: setup ## Build the wheel, install it alone elsewhere, run a scenario from it
+	PYTHON=$(PYTHON) tools/wheel_check.sh
+
+.PHONY: lock
+lock: $(UV) ## Resolve requirements.lock anew
+	$(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra dev pyproject.toml -o requirements.lock
+
+$(UV):
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip --disable-pip-version-check install --quiet uv
+
+.PHONY: clean
+clean: ## Remove what was installed and written
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find reports -mindepth 1 ! -name README.md -delete

@@ -1,0 +1,250 @@
+"""The vault: what was sealed opens in its own place only, and keys are kept as keys. Grants: who may use what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_gateway.errors import GatewayError
+from reference_gateway.grant import Grant, allows, parse
+from reference_gateway.store.sqlite import SqliteStore
+from reference_gateway.vault import KEY_BYTES, Vault, VaultError, check_status, load_key
+
+KEY = bytes(range(KEY_BYTES))
+SECRET = "sk-canary-3f9a-ünï"
+HOME = ("t1", "mem0", "organization", "credentials.authorization")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "gateway.db")
+    opened.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def vault(store: SqliteStore) -> Vault:
+    return Vault(KEY, store)
+
+
+def code(vault: Vault, place: tuple[str, str, str, str]) -> str:
+    with pytest.raises(VaultError) as caught:
+        vault.get(*place)
+    assert SECRET not in str(caught.value)
+    assert caught.value.fix
+    return caught.value.code
+
+
+def test_what_was_put_is_got_and_replaced_under_a_new_version(vault: Vault) -> None:
+    assert vault.version("t1", "mem0", HOME[3]) == 0
+    assert vault.put(*HOME, SECRET) == 1
+    assert vault.get(*HOME) == SECRET
+    assert vault.put(*HOME, "") == 2
+    assert vault.get(*HOME) == ""
+    assert vault.version("t1", "mem0", HOME[3]) == 2
+
+
+def test_deleting_a_connection_removes_all_of_its_secrets_and_no_version_returns(vault: Vault) -> None:
+    vault.put(*HOME, SECRET)
+    vault.put(*HOME[:3], "other.path", SECRET)
+    vault.put("t2", *HOME[1:], "theirs")
+    assert vault.delete("t1", "mem0") == 2
+    assert code(vault, HOME) == "vault_secret_missing"
+    assert vault.get("t2", *HOME[1:]) == "theirs"
+    assert vault.put(*HOME, SECRET) == 2
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
+def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, secret: str) -> None:
+    store = SqliteStore(tmp_path_factory.mktemp("vault") / "gateway.db")
+    store.open()
+    vault = Vault(KEY, store)
+    vault.put(*HOME, secret)
+    assert vault.get(*HOME) == secret
+    store.close()
+
+
+def test_the_same_secret_is_never_sealed_alike(vault: Vault, store: SqliteStore) -> None:
+    seen = set()
+    for _ in range(20):
+        vault.put(*HOME, SECRET)
+        found = store.secret_get(*HOME[:2], HOME[3])
+        assert found is not None
+        seen.add(found[1])
+    assert len(seen) == 20
+
+
+def test_nothing_readable_reaches_the_disk(vault: Vault, tmp_path: Path) -> None:
+    vault.put(*HOME, SECRET)
+    files = list(tmp_path.iterdir())
+    assert len(files) >= 2
+    for file in files:
+        content = file.read_bytes()
+        assert SECRET.encode() not in content
+        assert KEY not in content
+    assert any(b"credentials.authorization" in file.read_bytes() for file in files)  # the scan sees what is there
+
+
+def test_every_flipped_bit_is_refused(vault: Vault, store: SqliteStore) -> None:
+    vault.put(*HOME, SECRET)
+    found = store.secret_get(*HOME[:2], HOME[3])
+    assert found is not None
+    version, blob = found
+    for bit in range(len(blob) * 8):
+        forged = bytearray(blob)
+        forged[bit // 8] ^= 1 << bit % 8
+        store.secret_put(*HOME[:2], HOME[3], version, bytes(forged))
+        assert code(vault, HOME) in ("vault_sealed_altered", "vault_key_wrong")
+    for cut in (0, 1, 11, 23, len(blob) - 1):
+        store.secret_put(*HOME[:2], HOME[3], version, blob[:cut])
+        assert code(vault, HOME) in ("vault_sealed_altered", "vault_key_wrong")
+    store.secret_put(*HOME[:2], HOME[3], version, blob)
+    assert vault.get(*HOME) == SECRET
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("t2", "mem0", "organization", "credentials.authorization"),
+        ("t1", "zep", "organization", "credentials.authorization"),
+        ("t1", "mem0", "organization", "credentials.other"),
+        ("t1m", "em0", "organization", "credentials.authorization"),
+    ],
+)
+def test_a_row_moved_elsewhere_does_not_open(vault: Vault, store: SqliteStore, place: tuple[str, str, str, str]) -> None:
+    vault.put(*HOME, SECRET)
+    found = store.secret_get(*HOME[:2], HOME[3])
+    assert found is not None
+    store.secret_put(place[0], place[1], place[3], *found)
+    assert code(vault, place) == "vault_sealed_altered"
+
+
+def test_another_grant_or_version_does_not_open_it(vault: Vault, store: SqliteStore) -> None:
+    vault.put(*HOME, SECRET)
+    assert code(vault, ("t1", "mem0", Grant("personal", "user-1").key, HOME[3])) == "vault_sealed_altered"
+    found = store.secret_get(*HOME[:2], HOME[3])
+    assert found is not None
+    store.secret_put(*HOME[:2], HOME[3], found[0] + 1, found[1])
+    assert code(vault, HOME) == "vault_sealed_altered"
+
+
+def test_another_key_is_named_as_such(vault: Vault, store: SqliteStore) -> None:
+    vault.put(*HOME, SECRET)
+    assert code(Vault(bytes(KEY_BYTES), store), HOME) == "vault_key_wrong"
+    with pytest.raises(VaultError):
+        Vault(b"short", store)
+
+
+# keys
+
+
+def key_file(path: Path, content: bytes = KEY, mode: int = 0o600) -> str:
+    path.write_bytes(content)
+    path.chmod(mode)
+    return str(path)
+
+
+def refused(file: str | None, environment: str | None = None) -> str:
+    with pytest.raises(VaultError) as caught:
+        load_key(file, environment)
+    assert caught.value.code == "vault_key_unusable"
+    assert caught.value.where
+    assert caught.value.fix
+    return caught.value.message
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_private_file_of_32_bytes_is_a_key(tmp_path: Path, mode: int) -> None:
+    assert load_key(key_file(tmp_path / "key", mode=mode), "ab" * 32) == KEY
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601, 0o610, 0o777])
+def test_a_file_that_others_may_use_is_not(tmp_path: Path, mode: int) -> None:
+    assert f"{mode:04o}" in refused(key_file(tmp_path / "key", mode=mode))
+
+
+@pytest.mark.parametrize("size", [0, 31, 33, 64, 100_000])
+def test_a_file_of_another_size_is_not(tmp_path: Path, size: int) -> None:
+    assert "not 32" in refused(key_file(tmp_path / "key", bytes(size)))
+
+
+def test_folders_pipes_missing_files_and_links_to_open_files_are_not(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    tmp_path.joinpath("folder").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(key_file(tmp_path / "open", mode=0o644))
+    for name in ("missing", "link", "pipe", "folder", "nul\0"):
+        refused(str(tmp_path / name))
+
+
+def test_a_link_is_judged_by_the_file_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(key_file(tmp_path / "key"))
+    assert load_key(str(tmp_path / "link")) == KEY
+
+
+def test_a_file_of_another_user_is_not(tmp_path: Path) -> None:
+    name = key_file(tmp_path / "key")
+    real = os.stat(name)
+    check_status(real, name)
+    theirs = os.stat_result((*real[:4], real.st_uid + 1, *real[5:]))
+    with pytest.raises(VaultError, match="another user"):
+        check_status(theirs, name)
+
+
+def test_the_environment_holds_64_hexadecimal_digits(tmp_path: Path) -> None:
+    assert load_key(None, KEY.hex()) == load_key(None, KEY.hex().upper()) == KEY
+    for text in ("", "ab", KEY.hex() + "0", "g" * 64, " " + KEY.hex()[1:], KEY.hex() + "\n"):
+        assert text.strip() == "" or text.strip() not in refused(None, text)
+
+
+def test_without_either_a_key_is_made_for_this_process() -> None:
+    assert len(load_key(None)) == KEY_BYTES
+    assert load_key(None) != load_key(None)
+
+
+# grants
+
+
+@pytest.mark.parametrize("doc", [{"kind": "organization"}, {"kind": "personal", "subject": "user-1"}])
+def test_a_documented_grant_reads_and_writes_alike(doc: dict[str, str]) -> None:
+    assert parse(doc).document() == doc
+
+
+@pytest.mark.parametrize(
+    ("doc", "expected", "where"),
+    [
+        (None, "invalid_field", "grant"),
+        ("organization", "invalid_field", "grant"),
+        ({}, "invalid_field", "grant.kind"),
+        ({"kind": "agent"}, "invalid_field", "grant.kind"),
+        ({"kind": ["personal"]}, "invalid_field", "grant.kind"),
+        ({"kind": "personal"}, "invalid_field", "grant.subject"),
+        ({"kind": "personal", "subject": " "}, "invalid_field", "grant.subject"),
+        ({"kind": "personal", "subject": 7}, "invalid_field", "grant.subject"),
+        ({"kind": "organization", "subject": "user-1"}, "unknown_field", "grant.subject"),
+        ({"kind": "personal", "subject": "user-1", "agent": "x"}, "unknown_field", "grant.agent"),
+    ],
+)
+def test_any_other_grant_is_refused_with_its_place(doc: object, expected: str, where: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        parse(doc)
+    assert (caught.value.code, caught.value.where, caught.value.http_status) == (expected, where, 422)
+
+
+def test_a_personal_grant_serves_its_subject_alone() -> None:
+    personal, organization = Grant("personal", "user-1"), Grant("organization")
+    assert allows(personal, "user-1")
+    assert not any(allows(personal, other) for other in ("user-2", "USER-1", "user-1 ", "", None))
+    assert all(allows(organization, anyone) for anyone in ("user-1", "", None))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_grant_keys_are_unambiguous(one: str, other: str) -> None:
+    assert (Grant("personal", one).key == Grant("personal", other).key) == (one == other)
+    assert Grant("personal", one).key != Grant("organization").key

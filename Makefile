@@ -16,7 +16,7 @@ help: ## Show these targets
 
 # The dependencies are installed again only when the lock changes, the project itself when its metadata does.
 $(VENV)/.locked: requirements.lock
-	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed (%s is %s). Name one: make PYTHON=python3.11 ..." % (sys.executable, sys.version.split()[0]))'
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed (%s is %s). Name one: make PYTHON=python3.11 ..." % (sys.executable, sys.version.split()[0]))'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet --require-hashes -r requirements.lock
 	@touch $@
@@ -55,7 +55,7 @@ contracts: setup ## Who may import whom, and how large a module or function may 
 
 .PHONY: docs
 docs: setup ## Regenerate the pages that come from the code
-	$(BIN)/python tools/words.py
+	$(BIN)/python tools/make_docs.py
 
 .PHONY: wheel-check
 wheel-check: setup ## Build the wheel, install it alone elsewhere, run a scenario from it

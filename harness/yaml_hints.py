@@ -9,6 +9,10 @@ import yaml
 
 from harness.errors import LoadError
 
+MAX_EXCERPT = 300
+MAX_PROBLEMS = 100
+"""More in one file help nobody, and could fill the memory."""
+
 _BREAK = re.compile(r"\r\n|\r|\n")
 _VARIABLE = re.compile(r"\$\{[^{}\s]*\}?")
 _STARTS_NO_TOKEN = "cannot start any token"
@@ -19,9 +23,19 @@ def source_lines(text: str) -> list[str]:
     return _BREAK.split(text)
 
 
+def excerpt_of(lines: list[str], line: int, column: int) -> str:
+    """The source line (from 1) as an error shows it; of a very long one, the part around the column (from 1)."""
+    source = lines[line - 1] if 0 < line <= len(lines) else ""
+    if len(source) <= MAX_EXCERPT:
+        return source
+    start = max(0, min(column - 1 - MAX_EXCERPT // 4, len(source) - MAX_EXCERPT))
+    return ("…" if start else "") + source[start : start + MAX_EXCERPT] + "…"
+
+
 def quoted(text: str) -> str:
     """`text` as a YAML double-quoted scalar."""
-    return json.dumps(text, ensure_ascii=False)
+    shown = text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}…"
+    return json.dumps(shown, ensure_ascii=False)
 
 
 def missing_value(key: str, earlier: int) -> tuple[str, str]:
@@ -66,8 +80,7 @@ def explain_parser_error(error: yaml.MarkedYAMLError, name: str, lines: list[str
     problem, context = error.problem or "", error.context or ""
 
     def refuse(what: str, fix: str, at: tuple[int, int] = (line, column)) -> LoadError:
-        excerpt = lines[at[0]] if at[0] < len(lines) else ""
-        return LoadError(what, where=f"{name}:{at[0] + 1}:{at[1] + 1}", fix=fix, excerpt=excerpt)
+        return LoadError(what, where=f"{name}:{at[0] + 1}:{at[1] + 1}", fix=fix, excerpt=excerpt_of(lines, at[0] + 1, at[1] + 1))
 
     if variable := _unquoted_variable(source, column):
         return refuse(*_variable_without_quotes(variable, source, problem), at=(line, variable.start()))
@@ -120,5 +133,4 @@ def _structure(error: yaml.MarkedYAMLError, refuse_at: tuple[int, int], opened: 
             "the indentation or the sign here does not fit the lines above",
             "align the line with its neighbours, and quote text with signs in it",
         )
-    excerpt = lines[at[0]] if at[0] < len(lines) else ""
-    return LoadError(what, where=f"{name}:{at[0] + 1}:{at[1] + 1}", fix=fix, excerpt=excerpt)
+    return LoadError(what, where=f"{name}:{at[0] + 1}:{at[1] + 1}", fix=fix, excerpt=excerpt_of(lines, at[0] + 1, at[1] + 1))

@@ -19,7 +19,7 @@ import yaml
 
 from harness.errors import LoadError, LoadErrors
 from harness.model.location import Location
-from harness.yaml_hints import explain_parser_error, missing_value, quoted, rest_of_value, source_lines
+from harness.yaml_hints import MAX_PROBLEMS, excerpt_of, explain_parser_error, missing_value, quoted, rest_of_value, source_lines
 
 MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 32
@@ -127,7 +127,7 @@ def _readable(text: str, name: str) -> list[str]:
             f"the character U+{ord(bad.group()):04X} may not stand in YAML",
             where=f"{name}:{line}:{column}",
             fix="remove it" if 0xD800 <= ord(bad.group()) < 0xE000 else f'write it as an escape in double quotes: "\\u{ord(bad.group()):04X}"',
-            excerpt=ascii(lines[line - 1])[1:-1],
+            excerpt=ascii(excerpt_of(lines, line, column))[1:-1],
         )
     return lines
 
@@ -138,8 +138,8 @@ def _start(event: yaml.Event) -> tuple[int, int]:
     return event.start_mark.line, event.start_mark.column
 
 
-class _TooDeep(Exception):
-    """Ends the reading of a document whose rest would only repeat the same complaint."""
+class _Enough(Exception):
+    """Ends the reading of a document whose rest would only repeat the same complaints."""
 
 
 @dataclass(slots=True)
@@ -180,7 +180,7 @@ class _Builder:
                     self._node(event)
                 elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
                     self._close()
-        except _TooDeep:
+        except _Enough:
             return None
         if self.root is None and not self.problems:
             self.problems.append(LoadError("the file is empty", where=f"{self.name}:1:1", fix="write a document, or remove the file"))
@@ -198,8 +198,9 @@ class _Builder:
         self._refuse_at(self._location(event), what, fix)
 
     def _refuse_at(self, at: Location, what: str, fix: str) -> None:
-        excerpt = self.lines[at.line - 1] if at.line <= len(self.lines) else ""
-        self.problems.append(LoadError(what, where=str(at), fix=fix, excerpt=excerpt))
+        self.problems.append(LoadError(what, where=str(at), fix=fix, excerpt=excerpt_of(self.lines, at.line, at.column)))
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise _Enough
 
     def _directives(self, event: yaml.DocumentStartEvent) -> None:
         if event.version not in (None, (1, 2)) or event.tags:
@@ -221,7 +222,7 @@ class _Builder:
             self._refuse_tag(event)
         if len(self.stack) >= MAX_DEPTH:
             self._refuse(event, f"nested deeper than {MAX_DEPTH} levels", "flatten the document")
-            raise _TooDeep
+            raise _Enough
         is_map = isinstance(event, yaml.MappingStartEvent)
         is_key = self._wants_key()
         if is_key:

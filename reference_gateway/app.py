@@ -95,6 +95,10 @@ class Gateway:
             stop=stop,
         ).app()
 
+    def stopping(self) -> None:
+        """To be called as soon as the end is near, before requests are cut off."""
+        self._pipeline.close()
+
     def asgi(self) -> ASGIApp:
         shell = Starlette(lifespan=self._lifespan)
 
@@ -120,7 +124,7 @@ class Gateway:
             try:
                 yield
             finally:
-                self._pipeline.close()
+                self.stopping()
                 await self._decisions.close()
                 await self._connections.close()
         await self._background.close(drain=1.0)

@@ -109,7 +109,7 @@ def _record(at: str, entry: AuditFields) -> Document:
 def _carried(value: Any) -> Any:
     """`value` as canonical JSON can hold it. Names and codes come from strangers; a record must never fail for what they hold."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):

@@ -187,7 +187,7 @@ def merge(provider: str, old: Catalog, found: Discovery, *, quarantine: bool, de
             added.append(name)
         elif differs:
             changed.append(name)
-        held = quarantine and (fresh or differs) or (before is not None and before.status == "quarantined")
+        held = (quarantine and (fresh or differs)) or (before is not None and before.status == "quarantined")
         tools[name] = replace(tool, status="quarantined" if held else "active")
     removed = [name for name, tool in old.tools.items() if name not in new.tools and tool.status != "removed"]
     for name, tool in old.tools.items():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import anyio
 
 from reference_gateway.audit import AuditFields, AuditLog, Event
 from reference_gateway.background import Background
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 COGNEE_URL = "env.COGNEE_BASE_URL"
 COGNEE_KEY = "env.COGNEE_API_KEY"
+REAL_TIME_S = 30.0
 
 Secret = Callable[[str], str]
 """Credential path to the secret itself."""
@@ -39,6 +42,14 @@ Secret = Callable[[str], str]
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]{1,8192}")
 
 log = logger("connections")
+
+
+class Route(NamedTuple):
+    """`tool` is None when there is none; then `connection` is where it would have been, if that much is clear, and `name` its name there."""
+
+    connection: Connection | None
+    tool: Tool | None
+    name: str
 
 
 class ConnectionUnknown(GatewayError):
@@ -80,18 +91,21 @@ class Connections:
     def find(self, tenant: str, name: str) -> Connection | None:
         return self._all.get((tenant, name))
 
-    def route(self, run: Run, name: str) -> tuple[Connection, Tool] | None:
+    def route(self, run: Run, name: str) -> Route:
         """Where a name that an agent uses leads, by look-up; nothing is split. With a single connection the bare name leads there too."""
+        nearest = Route(None, None, name)
         for each in run.connections:
             if (connection := self.find(run.tenant, each)) is None:
                 continue
             prefix = connection.exposed("")
-            tool = connection.catalog.tools.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
-            if tool is None and len(run.connections) == 1:
-                tool = connection.catalog.tools.get(name)
+            bare = name.removeprefix(prefix)
+            if not name.startswith(prefix) and len(run.connections) > 1:
+                continue
+            tool = connection.catalog.tools.get(bare) or (connection.catalog.tools.get(name) if len(run.connections) == 1 else None)
             if tool is not None and tool.status != "removed":
-                return connection, tool
-        return None
+                return Route(connection, tool, tool.name)
+            nearest = Route(connection, None, bare)
+        return nearest
 
     def every(self) -> list[Connection]:
         return list(self._all.values())
@@ -121,9 +135,7 @@ class Connections:
                     self._vault.put(tenant, settings.name, settings.grant.key, path, secret)
                 self._store.connection_put(tenant, settings.name, connection.doc())
                 self._record(connection, "connection_created", {"transport": settings.transport, "tools": len(catalog.tools)})
-                self._record(
-                    connection, "discovery", {"discovered": len(found.tools), "pages": found.pages, "dropped": dict(found.dropped)}
-                )
+                self._record(connection, "discovery", {"discovered": len(found.tools), "pages": found.pages, "dropped": dict(found.dropped)})
             secrets[0] = self._from_vault(tenant, settings)
             self._all[key] = connection
         except BaseException:
@@ -134,12 +146,12 @@ class Connections:
         return connection
 
     async def delete(self, connection: Connection) -> None:
+        await connection.client.close()
         with self._store.transaction():
             self._vault.delete(connection.tenant, connection.name)
             self._store.connection_delete(connection.tenant, connection.name)
             self._record(connection, "connection_deleted", {})
         self._all.pop((connection.tenant, connection.name), None)
-        await connection.client.close()
 
     async def refresh(self, connection: Connection) -> tuple[Discovery, Changes]:
         """Discovers again. When that fails the catalog stays as it was. Raises GatewayError."""
@@ -201,11 +213,11 @@ class Connections:
 
     async def _discovered(self, client: Provider) -> Discovery:
         try:
-            with Deadline(self._clock, client.discovery_timeout_s) as deadline:
+            # On a clock that stands still, a provider that never answers would hold the operator's request for ever.
+            with anyio.move_on_after(REAL_TIME_S), Deadline(self._clock, client.discovery_timeout_s):
                 return await client.discover()
         except UpstreamFailure as failure:
             raise discovery_error(failure) from failure
-        assert deadline.expired
         raise GatewayError("provider_unreachable", "the provider did not answer in time", fix="check that it runs", http_status=502)
 
     def _from_vault(self, tenant: str, settings: Settings) -> Secret:
@@ -314,9 +326,7 @@ def _check_mcp(body: ConnectionBody, egress: Egress) -> str:
         if value is None:
             raise invalid("auth.path names no credential that was given", "auth.path", "give the credential under exactly this path")
         if not _HEADER_VALUE.fullmatch(value):
-            raise invalid(
-                "the credential is empty or holds characters that a header cannot carry", "credentials", "give it as it was issued"
-            )
+            raise invalid("the credential is empty or holds characters that a header cannot carry", "credentials", "give it as it was issued")
     return split_url(body.url)[1]
 
 
@@ -345,7 +355,5 @@ def _check_words(words: Mapping[str, str]) -> None:
 def _words(catalog: Catalog, words: Mapping[str, str]) -> dict[str, Word]:
     for tool in words:
         if tool not in catalog.tools:
-            raise GatewayError(
-                "tool_unknown", "the catalog has no such tool", where=tool[:200], fix="list the connection's tools", http_status=404
-            )
+            raise GatewayError("tool_unknown", "the catalog has no such tool", where=tool[:200], fix="list the connection's tools", http_status=404)
     return {tool: cast(Word, word) for tool, word in words.items()}

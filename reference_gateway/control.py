@@ -84,9 +84,7 @@ class Control:
     async def advance(self, request: Request) -> Response:
         body = parse(AdvanceBody, await request.body())
         if not isinstance(self._clock, TestClock):
-            raise GatewayError(
-                "clock_not_test", "time passes by itself here", where="clock", fix="start with --test-clock", http_status=409
-            )
+            raise GatewayError("clock_not_test", "time passes by itself here", where="clock", fix="start with --test-clock", http_status=409)
         await self._clock.advance(body.seconds)
         return JSONResponse({"now": self._tenants.now()})
 
@@ -139,9 +137,7 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
 
 async def _crashed(request: Request, error: Exception) -> Response:
     """A defect of ours. Its text may hold anything, so only its kind is told; the log has the rest."""
-    return _error(
-        500, "internal_error", f"the gateway failed ({type(error).__name__})", request.url.path, "report it, with the gateway's log"
-    )
+    return _error(500, "internal_error", f"the gateway failed ({type(error).__name__})", request.url.path, "report it, with the gateway's log")
 
 
 async def _gone(request: Request, error: ClientDisconnect) -> Response:

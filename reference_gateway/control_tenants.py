@@ -89,9 +89,7 @@ class TenantRoutes:
     def _tenant(self, request: Request) -> str:
         tenant: str = request.path_params["tenant"]
         if not self._store.tenant_exists(tenant):
-            raise GatewayError(
-                "tenant_unknown", "there is no such tenant", where=tenant[:100], fix="create it with POST /tenants", http_status=404
-            )
+            raise GatewayError("tenant_unknown", "there is no such tenant", where=tenant[:100], fix="create it with POST /tenants", http_status=404)
         return tenant
 
     def _connection(self, request: Request) -> Connection:
@@ -229,9 +227,7 @@ def _query(request: Request, *known: str) -> dict[str, str]:
     found: dict[str, Any] = {}
     for key, value in request.query_params.multi_items():
         if key not in known:
-            raise GatewayError(
-                "unknown_field", "there is no such parameter", where=key[:100], fix=f"use: {', '.join(known)}", http_status=422
-            )
+            raise GatewayError("unknown_field", "there is no such parameter", where=key[:100], fix=f"use: {', '.join(known)}", http_status=422)
         if key in found:
             raise invalid("the parameter is given twice", key, "give it once")
         found[key] = value

@@ -113,10 +113,10 @@ class Egress:
     async def _guard(self, request: httpx2.Request) -> None:
         # Also for URLs that a library took from an answer. The parsed URL is what is dialled, so that is what is judged.
         url = request.url
+        if url.userinfo:
+            raise UrlRejected("url_rejected", "it holds a user name or password")
         place = (url.scheme, url.raw_host.decode("ascii", "replace").lower(), url.port)
         if place not in self._judged:
-            if url.userinfo:
-                raise UrlRejected("url_rejected", "it holds a user name or password")
             self._check_place(place[0], place[1].strip("[]"))
             if len(self._judged) < 10_000:
                 self._judged.add(place)

@@ -91,15 +91,11 @@ class Pipeline:
                         return reply
         except asyncio.CancelledError:
             if not self._closing and call.started_at is not None and not call.ended:
-                self._end(
-                    call, "call_failed", "cancelled", "client_cancelled", Reply(None, {"code": "client_cancelled", "message": "cancelled"})
-                )
+                self._end(call, "call_failed", "cancelled", "client_cancelled", Reply(None, {"code": "client_cancelled", "message": "cancelled"}))
             raise
         finally:
             if not self._closing and call.started_at is not None and not call.ended:
-                self._end(
-                    call, "call_failed", "unknown", "outcome_unrecorded", Reply(None, {"code": "outcome_unrecorded", "message": "unknown"})
-                )
+                self._end(call, "call_failed", "unknown", "outcome_unrecorded", Reply(None, {"code": "outcome_unrecorded", "message": "unknown"}))
         raise AssertionError("the last stage always replies")
 
     # stages
@@ -115,8 +111,8 @@ class Pipeline:
         return None
 
     async def resolve(self, call: Call) -> Reply | None:
-        if (found := self._parts.connections.route(call.run, call.name)) is not None:
-            call.connection, call.tool = found
+        call.connection, call.tool, call.name = self._parts.connections.route(call.run, call.name)
+        if call.tool is not None:
             return None
         return self._deny(call, "tool_not_found")
 
@@ -145,7 +141,8 @@ class Pipeline:
 
     async def approve(self, call: Call) -> Reply | None:
         """Ask first: the call is held for a person, or an earlier decision about the identical call stands."""
-        assert call.decision is not None and call.digest is not None
+        assert call.decision is not None
+        assert call.digest is not None
         if call.decision.verdict != "ask" or "skip-approval" in self._parts.defects:
             return None
         known = self._parts.approvals.find_identical(call.run.run, call.target.name, call.entry.name, call.digest)
@@ -266,8 +263,8 @@ class Pipeline:
         """What came back is a tool result within bounds, or it is a failure of the provider."""
         if isinstance(call.answer, Answer):
             try:
-                result, call.measure = judged(self._spoiled(call, call.answer).result)
-                call.answer = Answer(result, call.answer.status)
+                result, call.measure = judged(call.answer.result)
+                call.answer = self._spoiled(call, Answer(result, call.answer.status))
             except UpstreamFailure as failure:
                 failure.status = call.answer.status
                 call.answer = failure
@@ -279,7 +276,7 @@ class Pipeline:
         if "swap-responses" in defects:
             key = f"{call.entry.name} {call.digest}"
             others = [earlier for mark, earlier in call.target.last_answers if mark != key]
-            call.target.last_answers = [pair for pair in call.target.last_answers if pair[0] != key][-1:] + [(key, answer)]
+            call.target.last_answers = [*[pair for pair in call.target.last_answers if pair[0] != key][-1:], (key, answer)]
             if call.entry.risk == "read" and others:
                 result = others[-1].result
         if "truncate-result" in defects:

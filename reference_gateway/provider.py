@@ -99,9 +99,7 @@ class McpProvider:
         params: Json = {"name": call.tool, "arguments": dict(call.arguments)}
         if call.meta:
             params["_meta"] = call.meta
-        reply, _ = await self._upstream.request(
-            "tools/call", params, era=call.era, limit=RESULT_LIMIT, progress=call.progress, schema=call.schema
-        )
+        reply, _ = await self._upstream.request("tools/call", params, era=call.era, limit=RESULT_LIMIT, progress=call.progress, schema=call.schema)
         return Answer(reply.result, reply.status)
 
     async def close(self) -> None:

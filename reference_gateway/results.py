@@ -106,10 +106,15 @@ def judged(result: Json) -> tuple[Json, Measure]:
     if problem:
         raise UpstreamFailure(MALFORMED, f"the provider's result {problem}", answered=True)
     encoded = json.dumps(result, separators=(",", ":")).encode()
-    if (
-        len(encoded) > RESULT_LIMIT
-        and len(json.dumps(result, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")) > RESULT_LIMIT
-    ):
+    if encoded.count(b"{") + encoded.count(b"[") > MAX_DEPTH and deeper_than(result, MAX_DEPTH):
+        raise UpstreamFailure(MALFORMED, "the provider's result is nested too deeply", answered=True)
+    size = len(encoded)
+    if size > RESULT_LIMIT or b"\\ud" in encoded:
+        try:
+            size = len(json.dumps(result, separators=(",", ":"), ensure_ascii=False).encode())
+        except UnicodeEncodeError as error:
+            raise UpstreamFailure(MALFORMED, "the provider's result holds text that is not Unicode", answered=True) from error
+    if size > RESULT_LIMIT:
         raise UpstreamFailure(TOO_LARGE, f"the provider's result is larger than {RESULT_LIMIT} bytes", answered=True)
     return result, Measure(len(encoded), hashlib.sha256(encoded).hexdigest())
 

@@ -49,14 +49,14 @@ def serve(found: argparse.Namespace, operator_token: str, vault_key: str | None)
         listener = _listener(options.host, options.port)
     except OSError as error:
         place = f"{options.host}:{options.port}"
-        print(f"error: cannot listen: {error.strerror or error} ({place}). Choose another port, or --port 0", file=sys.stderr)
+        sys.stderr.write(f"error: cannot listen: {error.strerror or error} ({place}). Choose another port, or --port 0" + "\n")
         return 2
     try:
         with opened_store(options.store) as store:
             return asyncio.run(_run(options, store, listener))
     except GatewayError as error:
         fix = error.fix[:1].upper() + error.fix[1:] if error.fix else "See the log"
-        print(f"error: {error.message} ({error.where or error.code}). {fix}", file=sys.stderr)
+        sys.stderr.write(f"error: {error.message} ({error.where or error.code}). {fix}" + "\n")
         return 2
     finally:
         listener.close()
@@ -79,6 +79,7 @@ async def _run(options: Options, store: Store, listener: socket.socket) -> int:
     server: _Server
 
     def stop() -> None:
+        gateway.stopping()
         server.should_exit = True
 
     gateway = Gateway(options, store, stop)
@@ -92,6 +93,7 @@ async def _run(options: Options, store: Store, listener: socket.socket) -> int:
         access_log=False,
         timeout_graceful_shutdown=1,
         server_header=False,
+        proxy_headers=False,
     )
     server = _Server(config)
     loop = asyncio.get_running_loop()
@@ -104,7 +106,8 @@ async def _run(options: Options, store: Store, listener: socket.socket) -> int:
     if server.started:
         base = f"http://{_shown(options.host)}:{listener.getsockname()[1]}"
         ready = {"ready": True, "operator": base + PREFIX, "mcp": base + "/mcp", "pid": os.getpid(), "version": __version__}
-        print(json.dumps(ready, separators=(",", ":")), flush=True)
+        sys.stdout.write(json.dumps(ready, separators=(",", ":")) + "\n")
+        sys.stdout.flush()
     await serving
     return 0
 

@@ -33,7 +33,7 @@ Json = dict[str, Any]
 Context = ServerRequestContext[Any, Any]
 
 RUN = "gateway.run"
-MAX_SESSIONS = 1_000
+MAX_SESSIONS = 4_000
 
 _raw: ContextVar[list[Json] | None] = ContextVar("raw_result", default=None)
 _current: ContextVar[Run | None] = ContextVar("current_run", default=None)
@@ -102,12 +102,13 @@ class Surface:
     def _schema_of(self, name: str) -> Json | None:
         """For the SDK's check of Mcp-Param headers, as this run sees the tool."""
         run = _current.get()
-        found = self._connections.route(run, name) if run is not None else None
-        schema = found[1].input_schema if found is not None else None
+        tool = self._connections.route(run, name).tool if run is not None else None
+        schema = tool.input_schema if tool is not None else None
         return schema if isinstance(schema, dict) else None
 
 
 def _run_of(ctx: Context) -> Run:
+    assert ctx.request is not None
     run: Run = ctx.request.scope[RUN]
     return run
 

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import httpx2
 from mcp.shared.inbound import (
@@ -25,6 +25,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 
 from reference_gateway import __version__
 from reference_gateway.background import Background
+from reference_gateway.errors import GatewayError
 from reference_gateway.wire import FETCH_FAILED, MALFORMED, REMOTE_STATUS, TOO_LARGE, Json, Reply, UpstreamFailure, exchange, post
 
 Era = Literal["legacy", "modern"]
@@ -126,16 +127,19 @@ class McpUpstream:
         self._unspoken.clear()
 
     async def close(self) -> None:
-        """End what the provider keeps for us."""
+        """End what the provider keeps for us. The credential is read now: it may be gone in a moment."""
         sessions, self._sessions = list(self._sessions.values()), {}
         for session in sessions:
             if session.session_id is not None:
-                self._background.spawn(self._end(session))
+                try:
+                    self._background.spawn(self._end(self._http_headers(session)))
+                except GatewayError:
+                    return  # without the credential the provider has to find out by itself
 
-    async def _end(self, session: Session) -> None:
+    async def _end(self, headers: Mapping[str, str]) -> None:
         try:
-            await self._http.request("DELETE", self._url, headers=self._http_headers(session))
-        except httpx2.RequestError:
+            await self._http.request("DELETE", self._url, headers=dict(headers))
+        except (httpx2.RequestError, GatewayError):
             return  # it is gone either way
 
     async def _opened(self, era: Era) -> Session:
@@ -177,9 +181,7 @@ class McpUpstream:
         server = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
         return Session("modern", version, None, server if isinstance(server, dict) else {}, _text(reply.result.get("instructions")))
 
-    async def _send(
-        self, session: Session, method: str, params: Json, limit: int, progress: Progress | None = None, schema: object = None
-    ) -> Reply:
+    async def _send(self, session: Session, method: str, params: Json, limit: int, progress: Progress | None = None, schema: object = None) -> Reply:
         request_id = next(self._ids)
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": self._params(session, params, request_id, progress)}
         headers = self._http_headers(session)
@@ -234,7 +236,7 @@ class McpUpstream:
         elif message.get("method") == "notifications/progress" and progress is not None and isinstance(params, dict):
             done, total, text = params.get("progress"), params.get("total"), params.get("message")
             if params.get("progressToken") == request_id and _is_number(done):
-                await progress(done, total if _is_number(total) else None, text if isinstance(text, str) else None)
+                await progress(float(done), float(total) if _is_number(total) else None, text if isinstance(text, str) else None)
 
 
 def _means_unspoken(failure: UpstreamFailure) -> bool:
@@ -244,7 +246,7 @@ def _means_unspoken(failure: UpstreamFailure) -> bool:
     return failure.reason != REMOTE_STATUS or (failure.status is not None and 400 <= failure.status < 500)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

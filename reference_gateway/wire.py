@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,8 @@ INVALID_JSON = "mcp_remote_invalid_json"
 MALFORMED = "remote_mcp_malformed_response"
 TOO_LARGE = "mcp_remote_response_too_large"
 FETCH_FAILED = "mcp_remote_fetch_failed"
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 class UpstreamFailure(Exception):
@@ -55,9 +58,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-async def exchange(
-    http: httpx2.AsyncClient, url: str, message: Json, headers: Mapping[str, str], *, limit: int, on_message: OnMessage
-) -> Reply:
+async def exchange(http: httpx2.AsyncClient, url: str, message: Json, headers: Mapping[str, str], *, limit: int, on_message: OnMessage) -> Reply:
     """POST one request and return its result. `on_message` gets what else arrives on the same stream.
 
     Raises UpstreamFailure; cancelling it closes the response.
@@ -93,11 +94,15 @@ def encode(message: Json) -> bytes:
 
 
 def decode(text: str | bytes) -> Any:
-    """JSON without the numbers that no double carries. Raises ValueError (also for nesting without end)."""
+    """JSON that can be passed on: no number that no double carries, no half of a surrogate pair. Raises ValueError."""
+    text = text.decode() if isinstance(text, bytes) else text
     try:
-        return json.loads(text, parse_float=_finite, parse_constant=_no_constant)
+        value = json.loads(text, parse_float=_finite, parse_constant=_no_constant)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()  # a UnicodeEncodeError is a ValueError
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+    return value
 
 
 def deeper_than(value: Any, levels: int) -> bool:

@@ -6,11 +6,11 @@ from harness.action.base import Done, Stage, Verb
 from harness.model.evidence import Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
-from harness.scenario.durations import parse_duration
+from harness.scenario.durations import Seconds
 
 
 class Params(Frozen):
-    target: str
+    target: Seconds
 
 
 class Advance(Verb[Params]):
@@ -21,9 +21,8 @@ class Advance(Verb[Params]):
     example = "advance: 61m"
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:
-        seconds = parse_duration(params.target)
-        await stage.time.advance(seconds)
-        stage.control("clock", {"advanced_s": seconds}, phase=phase, step=step.id)
+        await stage.time.advance(params.target)
+        stage.control("clock", {"advanced_s": params.target}, phase=phase, step=step.id)
         return Done()
 
 

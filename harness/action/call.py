@@ -14,14 +14,14 @@ from harness.model.digest import NotCanonical, arguments_digest
 from harness.model.evidence import ClientExchange, Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
-from harness.scenario.durations import parse_duration
+from harness.scenario.durations import Seconds
 from harness.target.wire import Answer
 
 
 class During(Frozen):
     """What happens while the call is under way at the provider: `advance` moves every clock."""
 
-    advance: str
+    advance: Seconds
 
 
 class Params(Frozen):
@@ -29,7 +29,7 @@ class Params(Frozen):
 
     target: str
     with_: Mapping[str, Any] = Field(default_factory=dict, alias="with")
-    timeout: str | None = None
+    timeout: Seconds | None = None
     during: During | None = None
     bare: bool = False
 
@@ -46,11 +46,11 @@ class Call(Verb[Params]):
         trace = stage.new_trace()
         meta: dict[str, Any] = {"traceparent": trace}
         if params.timeout is not None:
-            meta["gateway/timeout_s"] = parse_duration(params.timeout)
+            meta["gateway/timeout_s"] = params.timeout
         started, began = stage.sequencer.next(), stage.clock.monotonic()
         calling = asyncio.ensure_future(stage.agent.call(name, params.with_, meta=meta, timeout=stage.step_timeout_s))
         if params.during is not None:
-            await self._meanwhile(stage, connection, tool, parse_duration(params.during.advance), calling)
+            await self._meanwhile(stage, connection, tool, params.during.advance, calling)
         answer = await calling
         exchange = ClientExchange(
             item=stage.item,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from harness.action.base import Done, Stage, Verb
 from harness.model.evidence import Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
-from harness.tap.fault import make_fault
+from harness.tap.fault import FAULT_KINDS, make_fault
 
 
 class Params(Frozen):
@@ -23,6 +23,13 @@ class Params(Frozen):
     nth: int = 1
     times: int | None = None
     with_: Mapping[str, Any] = Field(default_factory=dict, alias="with")
+
+    @field_validator("kind")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in FAULT_KINDS:
+            raise ValueError(f"the tap has no such fault; use one of: {', '.join(FAULT_KINDS)}")
+        return value
 
 
 class Fault(Verb[Params]):

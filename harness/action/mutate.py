@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pydantic import field_validator
+
 from harness.action.base import Done, Stage, Verb
 from harness.model.evidence import Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
-from harness.tap.mutate import Mutation
+from harness.tap.mutate import MUTATION_KINDS, Mutation
 
 
 class Params(Frozen):
@@ -16,6 +18,13 @@ class Params(Frozen):
     kind: str
     tool: str | None = None
     parameter: str | None = None
+
+    @field_validator("kind")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in MUTATION_KINDS:
+            raise ValueError(f"the tap has no such mutation; use one of: {', '.join(sorted(MUTATION_KINDS))}")
+        return value
 
 
 class Mutate(Verb[Params]):

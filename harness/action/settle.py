@@ -7,12 +7,12 @@ from harness.errors import Untestable
 from harness.model.evidence import Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
-from harness.scenario.durations import parse_duration
+from harness.scenario.durations import Seconds
 
 
 class Params(Frozen):
     target: str
-    by: str = "60s"
+    by: Seconds = 60.0
 
 
 class Settle(Verb[Params]):
@@ -25,9 +25,8 @@ class Settle(Verb[Params]):
         leg = stage.leg(params.target)
         if leg.settle is None:
             raise Untestable(f"{leg.provider} is no stand-in, its time cannot be moved", where=str(step.location), fix="use eventually: instead")
-        seconds = parse_duration(params.by)
-        await leg.settle(seconds)
-        stage.control("settle", {"seconds": seconds}, phase=phase, step=step.id, connection=leg.name)
+        await leg.settle(params.by)
+        stage.control("settle", {"seconds": params.by}, phase=phase, step=step.id, connection=leg.name)
         return Done()
 
 

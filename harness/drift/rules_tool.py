@@ -64,6 +64,15 @@ LIST: tuple[Rule, ...] = (
         (PLAIN, PLAIN),
     ),
     Rule(
+        "tool-nameless",
+        "risk",
+        "tool-nameless",
+        lambda fact: f"{fact.new} listed entries have no name and were passed over",
+        "give each tool a name",
+        (PLAIN, Side("specimen", (), nameless=2)),
+        (PLAIN, PLAIN),
+    ),
+    Rule(
         "list-incomplete",
         "risk",
         "list-incomplete",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from harness.drift.compare import compare
+from harness.engine.vocabulary import kinds
 from harness.errors import Exit, fold_exit
+from harness.expect.base import LegKind
 from harness.expect.view import View
 from harness.inventory.side import catalog_side, inventory_side
 from harness.model.evidence import PlanItemRecord, RunRecord, StepRecord
@@ -110,7 +112,7 @@ def claims_of(
     start: PlanItemRecord, scenario: Scenario, evaluated: Sequence[str], findings: Sequence[Finding], outcome: Outcome
 ) -> list[ClaimVerdict]:
     """A claim is proven when each expectation it rests on was evaluated and holds, and no witness is in doubt."""
-    level = lowest(start)
+    rests_on = {e.id: kinds()[e.word].leg for e in scenario.every_expectation()}
     doubt = next((f.message for f in findings if f.severity == "error" and not f.expectation), "")
     failed = {f.expectation: f.message for f in findings if f.expectation and f.severity in ("fail", "drift", "error")}
     claims = []
@@ -118,13 +120,15 @@ def claims_of(
         broken = next((f"{by}: {failed[by]}" for by in claim.by if by in failed), "")
         missing = next((f"{by} was not evaluated" for by in claim.by if by not in evaluated), "")
         reason = start.not_applicable or broken or missing or doubt
+        level = level_of(start, {rests_on[by] for by in claim.by})
         claims.append(ClaimVerdict(claim=claim.claim, proven=not reason, level=level, by=claim.by, unproven_because=reason))
     return claims
 
 
-def lowest(start: PlanItemRecord) -> Level:
-    levels = [*start.legs.values()] or [start.level]
-    return min(levels, key=LEVELS.index)
+def level_of(start: PlanItemRecord, rests_on: Collection[LegKind]) -> Level:
+    """The lowest level among the legs that a claim rests on; all of them unless it is about tool lists and nothing else."""
+    legs = {name: level for name, level in start.legs.items() if set(rests_on) != {"schema"} or name.endswith("/schema")}
+    return min(legs.values() or [start.level], key=LEVELS.index)
 
 
 def counts_of(view: View) -> dict[str, int]:
@@ -134,9 +138,10 @@ def counts_of(view: View) -> dict[str, int]:
 
 
 def compared(view: View) -> dict[str, int]:
-    """How many agreed tools were compared, by what, over all connections."""
+    """How many agreed tools were compared, by what; a provider that stands behind two connections counts once."""
     total: Counter[str] = Counter()
-    for connection in view.providers:
+    once = {provider: connection for connection, provider in reversed(list(view.providers.items()))}
+    for connection in once.values():
         inventory, catalog = view.inventory_of(connection), view.catalog(connection)
         if inventory is None or catalog is None:
             continue
@@ -193,4 +198,6 @@ def level_line(verdicts: Sequence[Verdict]) -> str:
         "local": "providers' own server software on this machine",
         "live": "providers' hosted endpoints",
     }
-    return "Evidence level: " + "; ".join(f"{level} ({words[level]})" for level in levels)
+    line = "Evidence level: " + "; ".join(f"{level} ({words[level]})" for level in levels)
+    below = sorted({c.level for v in verdicts for c in v.claims if LEVELS.index(c.level) < LEVELS.index(v.level)}, key=LEVELS.index)
+    return line + "".join(f"; claims marked {level} rest on a lower leg and prove no more than {level} evidence does" for level in below)

@@ -11,14 +11,16 @@ from typing import Any
 from harness.clock import Clock, TestClock
 from harness.errors import Untestable
 from harness.fake.kit import Account, Consent, RunningFake, serve
+from harness.local.base import servers
 from harness.model.manifest import Manifest
-from harness.model.scenario import ConsentSpec, Level
+from harness.model.scenario import PROTOCOLS, ConsentSpec, Level
 
 
 @dataclass
 class LegSource:
-    """One provider as it is reachable in this bench. `legs` says at which level each kind of claim speaks.
+    """One provider as it is reachable in this bench. The two levels say at which level each kind of claim speaks.
 
+    `protocols`: what the provider speaks, where that is less than everything; see `pin`.
     `admit` opens an account for a credential (fakes only) and returns the clock that moves that account's own time.
     """
 
@@ -30,6 +32,11 @@ class LegSource:
     memory_level: Level
     fake: RunningFake | None = None
     fixed_credential: str | None = None
+    protocols: tuple[str, ...] = PROTOCOLS
+
+    def pin(self, protocol: str) -> str:
+        """The version to pin the gateway's provider side to: the agent's own, or `auto` where the provider lacks it and must be converted."""
+        return protocol if protocol in self.protocols else "auto"
 
     def admit(self, credential: str, name: str, consent: ConsentSpec, settings: Mapping[str, Any], clock: TestClock | None) -> None:
         if self.fake is None:
@@ -49,5 +56,19 @@ async def open_source(manifest: Manifest, level: Level, clock: Clock, work_dir: 
     if level == "fake":
         async with serve(manifest.id, clock) as running:
             yield LegSource(manifest.id, running.base_url, running.path, manifest.mount == "mapped", "fake", "fake", fake=running)
+        return
+    if level == "local" and manifest.id in servers():
+        server = servers()[manifest.id]
+        async with server.start(clock, work_dir) as up:
+            yield LegSource(
+                provider=manifest.id,
+                base_url=up.base_url,
+                path=up.path,
+                mapped=False,
+                schema_level=server.schema_level,
+                memory_level=server.memory_level,
+                fixed_credential=up.credential,
+                protocols=server.protocols,
+            )
         return
     raise Untestable(f"{manifest.id} cannot be had at level {level}", where=str(work_dir), fix="see docs/levels.md")

@@ -9,6 +9,7 @@ import harness.target
 from harness.engine.vocabulary import load_vocabulary, manifests
 from harness.errors import Incomplete, UsageError
 from harness.fake.kit import providers as stand_ins
+from harness.local.base import servers
 from harness.model.plan import Plan, PlanItem
 from harness.model.scenario import LEVELS, PROTOCOLS, Level, Scenario
 from harness.registry import Registry, discover_plugins, suggest
@@ -16,9 +17,6 @@ from harness.scenario.files import data_root
 from harness.scenario.load import load_scenarios
 from harness.scenario.select import Selection, select, sources
 from harness.target.base import Target
-
-LOCAL: frozenset[str] = frozenset()
-"""Providers whose own server software this harness can start on loopback by itself."""
 
 
 def targets() -> Registry[Target]:
@@ -82,7 +80,10 @@ def unavailable(provider: str, level: Level) -> str:
     if level == "fake":
         return "" if provider in stand_ins() else f"there is no stand-in for {provider}"
     if level == "local":
-        return "" if provider in LOCAL else f"{provider} has no server of its own that runs on this machine"
+        if provider not in servers():
+            return f"{provider} has no server of its own that runs on this machine"
+        reason = servers()[provider].missing()
+        return f"{provider}: {reason}" if reason else ""
     return f"{provider} is not available at level {level} in this version"
 
 

@@ -69,11 +69,12 @@ class SetUp:
         settle = clock.advance if source.fake is not None else None
         run.legs[name] = Leg(name=name, provider=provider, spec=spec, mount=mount, settle=settle)
         run.credentials[name] = (provider, secret)
-        await self.bench.gateway.connect(self.tenant, self._request(name, spec, manifest, mount.url(source.path), secret))
+        request = self._request(name, spec, manifest, source.pin(run.item.protocol), mount.url(source.path), secret)
+        await self.bench.gateway.connect(self.tenant, request)
 
-    def _request(self, name: str, spec: ConnectionSpec, manifest: Manifest, url: str, secret: str) -> ConnectionRequest:
+    def _request(self, name: str, spec: ConnectionSpec, manifest: Manifest, protocol: str, url: str, secret: str) -> ConnectionRequest:
         """Permissions are set later, so that access can be read before the scenario's first change."""
-        auth, run = manifest.auth, self.run_
+        auth = manifest.auth
         bridge = manifest.transport != "mcp_http"
         scheme = "bearer" if auth.scheme == "oauth" else auth.scheme
         return ConnectionRequest(
@@ -81,7 +82,7 @@ class SetUp:
             provider=manifest.id,
             transport=manifest.transport,
             url=None if bridge else url,
-            protocol=run.item.protocol,
+            protocol=protocol,
             auth={} if bridge else {"scheme": scheme, "path": auth.paths[-1]},
             credentials={auth.paths[0]: url, auth.paths[-1]: secret} if bridge else {auth.paths[-1]: secret},
             spec=spec.model_copy(update={"permissions": {}}),

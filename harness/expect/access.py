@@ -23,6 +23,7 @@ class Access(Kind[Params]):
     summary = "so many tools are allowed, ask first and off, both before the first change and after cleanup"
     params = Params
     scopes = frozenset({"run"})
+    leg = "schema"
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -18,6 +18,8 @@ from harness.model.location import Frozen
 
 P = TypeVar("P", bound=BaseModel)
 P_contra = TypeVar("P_contra", bound=BaseModel, contravariant=True)
+LegKind = Literal["schema", "memory"]
+"""What an expectation rests on: the provider's tool list and protocol alone, or also what it does with memories."""
 
 
 class Scalar(Frozen):
@@ -45,12 +47,16 @@ class Specimen:
 
 
 class ExpectationKind(Protocol[P_contra]):
-    """`id` is the YAML word; its finding id is the word in kebab-case. `scopes`: "step", "run" or both."""
+    """`id` is the YAML word; its finding id is the word in kebab-case. `scopes`: "step", "run" or both.
+
+    `leg`: a claim that rests on "schema" kinds alone speaks at the level of the provider's tool list, any other at the lowest of all legs.
+    """
 
     id: str
     summary: str
     params: type[BaseModel]
     scopes: frozenset[str]
+    leg: LegKind
 
     def judge(self, params: P_contra, place: Place, view: View) -> list[Finding]: ...
     def specimens(self) -> tuple[Specimen, Specimen]: ...
@@ -62,6 +68,7 @@ class Kind(Generic[P]):
     id: ClassVar[str]
     summary: ClassVar[str]
     scopes: ClassVar[frozenset[str]] = frozenset({"step", "run"})
+    leg: ClassVar[LegKind] = "memory"
 
     def finding(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import field_validator
+
 from harness.expect.audit_table import DENY
 from harness.expect.base import Kind, Place, Specimen
 from harness.expect.scene import Scene, answer
@@ -13,6 +15,13 @@ from harness.model.location import Frozen
 
 class Params(Frozen):
     value: str
+
+    @field_validator("value")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in DENY:
+            raise ValueError(f"no gateway refuses for that reason; use one of: {', '.join(sorted(DENY))}")
+        return value
 
 
 class Denied(Kind[Params]):

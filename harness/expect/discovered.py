@@ -30,6 +30,7 @@ class Discovered(Kind[Params]):
     summary = "provider, gateway and agent agree on which tools there are, and the list is complete"
     params = Params
     scopes = frozenset({"run"})
+    leg = "schema"
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

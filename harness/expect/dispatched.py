@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from harness.expect.base import Kind, Place, Specimen
 from harness.expect.scene import Scene, held
@@ -19,7 +19,7 @@ class Params(Frozen):
     `step`: whose call (default: this step). `after` / `before`: every one of them after that step began / before it ended.
     """
 
-    count: int
+    count: int = Field(ge=0)
     step: str | None = None
     after: str | None = None
     before: str | None = None

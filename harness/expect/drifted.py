@@ -23,6 +23,7 @@ class Drifted(Kind[Params]):
     summary = "the gateway's catalog shows a change of the provider's tools, and drift names it"
     params = Params
     scopes = frozenset({"run"})
+    leg = "schema"
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

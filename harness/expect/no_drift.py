@@ -34,6 +34,7 @@ class NoDrift(Kind[Params]):
     summary = "the discovered tools agree with the inventory in names, parameters, shape, risk and, where the source is real, hash"
     params = Params
     scopes = frozenset({"run"})
+    leg = "schema"
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

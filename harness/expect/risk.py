@@ -38,6 +38,7 @@ class RiskKind(Kind[Params]):
     summary = "the gateway's risk class of each tool is the reviewed one; unknown tools are never claimed harmless"
     params = Params
     scopes = frozenset({"run"})
+    leg = "schema"
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

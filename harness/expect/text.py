@@ -67,7 +67,7 @@ def _subsequence(short: str, long: str) -> bool:
 
 def _window(sent: str, got: str, position: int) -> str:
     start = max(0, position - WINDOW)
-    return f"sent …{escaped(sent[start : position + WINDOW])}… got …{escaped(got[start : position + WINDOW])}…"
+    return f"sent ...{escaped(sent[start : position + WINDOW])}... got ...{escaped(got[start : position + WINDOW])}..."
 
 
 def escaped(text: str) -> str:

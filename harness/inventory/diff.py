@@ -25,7 +25,7 @@ _PARAMETER_KINDS = frozenset({"property-added", "property-removed"})
 class Fact:
     """One difference. `kind` is a SchemaFact kind or one of:
 
-    tool-added, tool-removed, tool-duplicated, list-incomplete, parameter-added, parameter-removed (names only known),
+    tool-added, tool-removed, tool-duplicated, tool-nameless, list-incomplete, parameter-added, parameter-removed (names only known),
     text-added, text-removed, text-changed, draft-changed, text-unlocated, schema-unlocated, not-canonical, annotation-changed,
     annotations-changed, output-changed, risk-changed, status-changed, claimed-hash-wrong.
     `direction` says which way values flow through the schema at hand.
@@ -76,6 +76,8 @@ def _list_facts(old: Side, new: Side) -> Iterator[Fact]:
     for side, which in ((old, "old"), (new, "new")):
         if not side.complete:
             yield Fact("list-incomplete", "names", "", new=side.reason, detail={"side": which})
+    if new.nameless:
+        yield Fact("tool-nameless", "names", "", new=new.nameless)
     seen: set[str] = set()
     for view in new.views:
         if view.name in seen:
@@ -190,6 +192,10 @@ def _annotations(old: ToolView, new: ToolView) -> Iterator[Fact]:
         yield Fact("annotations-changed", "annotations", new.name, "/annotations", _hash_of(old, "annotations"), _hash_of(new, "annotations"))
         return
     before, after = old.tool.annotations, new.tool.annotations
+    if json_equal(dict(before), dict(after)):  # an empty object against none, or something that is no object
+        raw = old.tool.wire.get("annotations"), new.tool.wire.get("annotations")
+        yield Fact("annotation-changed", "annotations", new.name, "/annotations", *raw, {"key": ""})
+        return
     for key in sorted(before.keys() | after.keys()):
         if not json_equal(before.get(key), after.get(key)):
             pointer = "/annotations/" + key.replace("~", "~0").replace("/", "~1")

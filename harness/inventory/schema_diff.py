@@ -66,7 +66,9 @@ class SchemaFact:
 
 
 def schema_facts(old: Any, new: Any) -> tuple[SchemaFact, ...]:
-    """Every difference between two shapes. Text inside defaults is compared sealed, so either side may be an inventory's."""
+    """Every difference between two shapes. Where one side's defaults are sealed (an inventory's), both are compared sealed."""
+    if has_sealed_default(old) or has_sealed_default(new):
+        old, new = seal_defaults(old), seal_defaults(new)
     return tuple(_Comparison().node(old, new, ""))
 
 
@@ -138,12 +140,8 @@ class _Comparison:
             yield SchemaFact("enum-changed", f"{at}/enum", before, after, detail)
 
     def values(self, old: Mapping[str, Any], new: Mapping[str, Any], at: str) -> Iterator[SchemaFact]:
-        if "default" in old or "default" in new:
-            before, after = _only(old, "default"), _only(new, "default")
-            if has_sealed_default(before) or has_sealed_default(after):
-                before, after = seal_defaults(before), seal_defaults(after)
-            if not json_equal(before, after):
-                yield SchemaFact("default-changed", f"{at}/default", before.get("default"), after.get("default"))
+        if not json_equal(_only(old, "default"), _only(new, "default")):
+            yield SchemaFact("default-changed", f"{at}/default", old.get("default"), new.get("default"))
         for keyword in sorted(old.keys() | new.keys()):
             if keyword in _HANDLED and keyword not in _SIMPLE and keyword not in BOUNDS:
                 continue

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.inventory.canonical import NotCanonical, component_hashes, json_hash, prose, schema_hash, shape_hash
-from harness.inventory.shape import open_defaults, seal_defaults, shape
+from harness.inventory.canonical import NotCanonical, component_hashes, prose, schema_hash, shape_hash
+from harness.inventory.shape import shape
 from harness.model.inventory import Components, Inventory, ToolRecord
 from harness.model.risk import RISKS, Risk
 from harness.model.tool import Capture, Json, Tool
@@ -37,12 +37,13 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """`label` names it in reports. An incomplete side says why in `reason`."""
+    """`label` names it in reports. An incomplete side says why in `reason`; `nameless` counts entries that were no tools."""
 
     label: str
     views: tuple[ToolView, ...]
     complete: bool = True
     reason: str = ""
+    nameless: int = 0
 
 
 def inventory_side(inventory: Inventory) -> Side:
@@ -53,7 +54,7 @@ def inventory_side(inventory: Inventory) -> Side:
 
 def capture_side(capture: Capture, *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> Side:
     """A tool list as captured. `risks` are classes someone gave these tools; `assumed` names tools whose schema is a stand-in's guess."""
-    return Side(capture.source, tools_views(capture.tools, risks=risks, assumed=assumed), capture.complete, capture.reason)
+    return Side(capture.source, tools_views(capture.tools, risks=risks, assumed=assumed), capture.complete, capture.reason, capture.nameless)
 
 
 def tools_views(tools: Iterable[Tool], *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> tuple[ToolView, ...]:
@@ -137,26 +138,4 @@ def _record_view(record: ToolRecord) -> ToolView:
         components=record.components,
         risk=record.risk,
         status=record.status,
-    )
-
-
-def record_of(tool: Tool, *, risk: Risk, reviewed_defaults: Collection[str] = (), status: str = "active") -> ToolRecord:
-    """The inventory record of a captured tool, sanitized. Raises NotCanonical."""
-    schema = tool.input_schema if isinstance(tool.input_schema, Mapping) else {}
-    clear = shape(schema)
-    sealed = seal_defaults(clear, frozenset(reviewed_defaults))
-    return ToolRecord.model_validate(
-        {
-            "name": tool.name,
-            "schema_hash": schema_hash(schema),
-            "risk": risk,
-            "status": status,
-            "parameters": tool.parameters,
-            "shape_basis": "verified",
-            "shape_hash": json_hash(clear),
-            "shape": sealed,
-            "reviewed_defaults": open_defaults(sealed),
-            "prose": prose(schema),
-            "components": component_hashes(tool),
-        }
     )

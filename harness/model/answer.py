@@ -14,11 +14,14 @@ def text_of(result: Mapping[str, Any] | None) -> str:
 
 
 def json_of(result: Mapping[str, Any] | None) -> Any:
-    """Structured content when there is some, else the first text block that is JSON, else None."""
+    """Structured content when there is some, else the first text block that is JSON, else None.
+
+    A server whose tools return text wraps it for structured content as {"result": the same text}: then the text is what it says.
+    """
     if result is None:
         return None
     structured = result.get("structuredContent")
-    if structured is not None:
+    if structured is not None and structured != {"result": text_of(result)}:
         return structured
     for block in result.get("content") or []:
         if isinstance(block, dict) and block.get("type") == "text":
@@ -26,7 +29,7 @@ def json_of(result: Mapping[str, Any] | None) -> Any:
                 return json.loads(block.get("text", ""))
             except ValueError:
                 continue
-    return None
+    return structured
 
 
 def pointer(value: Any, path: str) -> tuple[bool, Any]:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.errors import UsageError
 from harness.model.location import Location
 from harness.model.scenario import Expectation, Step
 from harness.scenario.draft import Draft
 from harness.scenario.problems import Problems
-from harness.scenario.variables import let_order, strings, substitute
+from harness.scenario.variables import LetError, let_order, strings, substitute
 from harness.yaml_nodes import MapNode, Node, SeqNode, locate
 
 RECALL_FIX = "ask in other words, without the fact: a provider that repeats the question would pass"
@@ -43,8 +42,8 @@ def _expander(let: Mapping[str, Any]) -> Any:
     try:
         for name in let_order(let):
             values[name] = substitute(let[name], lookup)
-    except UsageError:
-        return lambda text: text  # a circular let has been reported; there is nothing to write out
+    except LetError:
+        return lambda text: text  # reported elsewhere; there is nothing to write out
     return lambda text: substitute(text, lookup)
 
 

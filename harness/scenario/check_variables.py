@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.errors import UsageError
 from harness.model.location import Location
 from harness.registry import suggest
 from harness.scenario.draft import Draft, keys, scalars
 from harness.scenario.parse import STEP_KEYS
 from harness.scenario.problems import Problems
-from harness.scenario.variables import BUILT_INS, let_order, references, template_faults
+from harness.scenario.variables import BUILT_INS, LetError, let_order, references, template_faults
 from harness.yaml_nodes import MapNode, Node
 
 
@@ -65,10 +64,9 @@ def check_variables(draft: Draft, problems: Problems) -> None:
     _unused(draft, uses.seen, problems)
     try:
         let_order(draft.let)
-    except UsageError as error:
+    except LetError as error:
         node = draft.part("let")
-        ring = error.what.removeprefix("circular let: ").split(" -> ")
-        at = node.keys[ring[0]] if isinstance(node, MapNode) else draft.root.location
+        at = node.keys[error.name] if isinstance(node, MapNode) else draft.root.location
         problems.add(at, error.what, error.fix)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, InitErrorDetails
 
 from harness.model.location import Location
 from harness.model.scenario import Word
@@ -18,6 +18,7 @@ from harness.scenario.variables import has_template, references, strings
 from harness.yaml_nodes import MapNode, Node, SeqNode, locate
 
 Path = tuple[str | int, ...]
+_SCALAR_TYPES = ("bool_type", "int_type", "float_type", "string_type")
 
 
 def expectation_input(value: Any) -> Mapping[str, Any]:
@@ -38,8 +39,18 @@ class Given:
 
 
 def validated(model: type[BaseModel], data: Mapping[str, Any]) -> BaseModel:
-    """`data` as JSON would carry it, read strictly: no text passes for a number, and `yes` not for true. Raises ValidationError."""
-    return model.model_validate_json(json.dumps(data), strict=True)
+    """The model of `data`; no text passes for a number, and `yes` not for true. Raises ValidationError.
+
+    Strictness is for single values only: once a model has reshaped its input, pydantic's strict mode refuses a list for a tuple.
+    """
+    found = model.model_validate(data)
+    try:
+        model.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        if coerced := [e for e in error.errors(include_url=False) if e["type"] in _SCALAR_TYPES and not isinstance(e["input"], (dict, list))]:
+            again = [InitErrorDetails(type=e["type"], loc=e["loc"], input=e["input"]) for e in coerced]
+            raise ValidationError.from_exception_data(model.__name__, again, input_type="json") from None
+    return found
 
 
 def check_params(word: Word, given: Given, what: str, problems: Problems) -> None:
@@ -134,7 +145,13 @@ def _explain(details: ErrorDetails, word: Word, given: Given, what: str) -> tupl
         expected = str(details.get("ctx", {}).get("expected", ""))
         choices = [_as_yaml(choice) for choice in expected.replace(" or ", ", ").split(", ")]
         return f"{place} may not be {_shown(bare)}", suggest(str(bare), choices)
-    message, _, listed = details["msg"].removeprefix("Value error, ").replace("Input should", "it should").partition("; use one of: ")
+    message, _, listed = (
+        details["msg"]
+        .removeprefix("Value error, ")
+        .replace("Input should", "it should")
+        .replace(", unable to parse string as an integer", "")
+        .partition("; use one of: ")
+    )
     fix = suggest(str(bare), listed.split(", ")) if listed else _remedy(details["type"])
     return f"{place} may not be {_shown(bare)}: {message}", fix
 

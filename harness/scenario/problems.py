@@ -8,7 +8,7 @@ from typing import TypeVar
 from harness.errors import LoadError, LoadErrors
 from harness.model.location import Location
 from harness.registry import suggest
-from harness.yaml_hints import source_lines
+from harness.yaml_hints import MAX_PROBLEMS, excerpt_of, source_lines
 from harness.yaml_nodes import MapNode, Node, ScalarNode, SeqNode
 
 T = TypeVar("T")
@@ -22,8 +22,8 @@ class Problems:
         self.errors: list[LoadError] = []
 
     def add(self, at: Location, what: str, fix: str) -> None:
-        excerpt = self._lines[at.line - 1] if 0 < at.line <= len(self._lines) else ""
-        self.errors.append(LoadError(what, where=str(at), fix=fix, excerpt=excerpt))
+        if len(self.errors) < MAX_PROBLEMS:
+            self.errors.append(LoadError(what, where=str(at), fix=fix, excerpt=excerpt_of(self._lines, at.line, at.column)))
 
     def raise_any(self) -> None:
         if self.errors:

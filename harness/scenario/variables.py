@@ -20,6 +20,7 @@ from harness.errors import Untestable, UsageError
 M = TypeVar("M", bound=BaseModel)
 
 BUILT_INS = ("run.id", "nonce")
+MAX_TEXT = 1_000_000
 _TOKEN = re.compile(r"(?P<escape>\$\$\{)|\$\{(?P<name>[^{}]*)\}|(?P<open>\$\{)")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)?\Z")
 
@@ -63,7 +64,7 @@ def template_faults(text: str) -> tuple[str, ...]:
 
 def references(value: Any) -> set[str]:
     """The names that the templates in `value` (nested data) stand for."""
-    return {token["name"] for text in strings(value) for token in _TOKEN.finditer(text) if token["name"]}
+    return {name for text in strings(value) for name in _named(text)}
 
 
 def has_template(value: object) -> bool:
@@ -97,11 +98,41 @@ def _substitute_text(text: str, lookup: Callable[[str], Any]) -> Any:
         found = lookup(token["name"])
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
-    return _TOKEN.sub(insert, text)
+    parts, end, length = [], 0, 0
+    for token in _TOKEN.finditer(text):
+        parts += [text[end : token.start()], insert(token)]
+        length += len(parts[-1])
+        if length > MAX_TEXT:
+            raise UsageError(f"a text grows beyond {MAX_TEXT:,} characters", where=text[:60], fix="insert less")
+        end = token.end()
+    return "".join([*parts, text[end:]])
+
+
+class LetError(UsageError):
+    """`let` has no values. `name` is the variable at which that shows."""
+
+    def __init__(self, what: str, *, name: str, fix: str) -> None:
+        super().__init__(what, where=f"let.{name}", fix=fix)
+        self.name = name
 
 
 def let_order(let: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names so ordered that each stands after those it uses. UsageError naming the ring, if there is one."""
+    """Names so ordered that each stands after those it uses. Raises LetError: a ring, or a value that grows without measure."""
+    order = _sorted_by_need(let)
+    weight: dict[str, int] = {}  # characters when written out, so that nothing is written out to find that it is too much
+    for name in order:
+        weight[name] = sum(len(text) + sum(weight.get(need, 40) for need in _named(text)) for text in strings(let[name]))
+        if weight[name] > MAX_TEXT:
+            raise LetError(f"the variable {name!r} grows beyond {MAX_TEXT:,} characters", name=name, fix="insert less into it")
+    return order
+
+
+def _named(text: str) -> list[str]:
+    """Every name in a text, as often as it stands there."""
+    return [token["name"] for token in _TOKEN.finditer(text) if token["name"]]
+
+
+def _sorted_by_need(let: Mapping[str, Any]) -> tuple[str, ...]:
     order: list[str] = []
     state: dict[str, int] = {}  # 1 while its own needs are being visited, 2 when placed
     for start in let:
@@ -117,7 +148,7 @@ def let_order(let: Mapping[str, Any]) -> tuple[str, ...]:
             elif need in state:
                 names = [n for n, _ in trail]
                 ring = [*names[names.index(need) :], need]
-                raise UsageError(f"circular let: {' -> '.join(ring)}", fix="give one of them a value of its own")
+                raise LetError(f"circular let: {' -> '.join(ring)}", name=need, fix="give one of them a value of its own")
             else:
                 state[need] = 1
                 trail.append((need, iter(sorted(references(let[need])))))

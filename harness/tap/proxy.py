@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-import httpcore2
 from starlette.types import Receive, Scope, Send
 
 from harness.clock import Clock
@@ -21,7 +20,7 @@ from harness.tap.link import Link
 from harness.tap.mount import Mount
 from harness.tap.operations import tool_of
 from harness.tap.rewrite import Rewriter, strip_loop_cursor
-from harness.tap.upstream import UPSTREAM_ERRORS, Pool
+from harness.tap.upstream import UPSTREAM_ERRORS, Answer, Pool, ProtocolError
 from harness.tap.witness import BATCH, OpenExchange
 
 REQUEST_BOUND = 16 * 1024 * 1024
@@ -87,10 +86,10 @@ class Passage:
         while not pump.done():
             message = await self._receive()  # returns "disconnect" too once the response is complete
             if message["type"] == "http.disconnect":
-                if self._delivered:
-                    await pump
-                return
-        pump.result()
+                if not self._delivered and not pump.done():
+                    return
+                break
+        await pump  # a mistake of ours is raised here
 
     # The request.
 
@@ -154,7 +153,7 @@ class Passage:
             self._end("upstream_failed")
             self._break_off()
         except _GatewayGone:
-            self._end("client_gone")
+            self._end(self._broken_as)
         except asyncio.CancelledError:
             raise  # the gateway's connection is what ended already
         except BaseException:
@@ -202,14 +201,16 @@ class Passage:
                 return True
         return False
 
-    async def _answer(self, response: httpcore2.Response, hits: list[Fault]) -> None:
+    async def _answer(self, response: Answer, hits: list[Fault]) -> None:
         if any(isinstance(fault, (Latency, Reset, Hang)) and fault.at == "answer" for fault in hits):
-            held = [chunk async for chunk in response.aiter_stream()]  # the provider has done its work when its answer is whole
+            held = [chunk async for chunk in response.chunks()]  # the provider has done its work when its answer is whole
             if await self._carried_out(hits, "answer"):
                 return
             chunks = _replayed(held)
         else:
-            chunks = aiter(response.aiter_stream())
+            chunks = response.chunks()
+        if response.status > 599:  # the server side of the tap could not say it, and no client would know what it means
+            raise ProtocolError(f"status {response.status}")
         self._exchange.status = response.status
         if truncated := next((fault for fault in hits if isinstance(fault, Truncated)), None):
             await self._half(response, chunks, truncated)
@@ -220,7 +221,7 @@ class Passage:
         else:
             await self._streamed(response, chunks)
 
-    async def _streamed(self, response: httpcore2.Response, chunks: AsyncIterator[bytes]) -> None:
+    async def _streamed(self, response: Answer, chunks: AsyncIterator[bytes]) -> None:
         exchange = self._exchange
         headers = _lowered(response.headers)
         reader = reader_for(_text(headers, b"content-type"), _text(headers, b"content-encoding"), exchange.rpc_id)
@@ -236,7 +237,7 @@ class Passage:
         self._conclude(reader)
         await self._finish()
 
-    async def _rewritten(self, response: httpcore2.Response, chunks: AsyncIterator[bytes], rewriter: Rewriter) -> None:
+    async def _rewritten(self, response: Answer, chunks: AsyncIterator[bytes], rewriter: Rewriter) -> None:
         if rewriter.streams:
             await self._start(response.status, self._gateway_headers(response.headers, rewriter.changed_headers))
             async for chunk in chunks:
@@ -258,7 +259,7 @@ class Passage:
             self._end(rewriter.outcome)
         await self._send({"type": "http.response.body", "body": out, "more_body": True})
 
-    async def _half(self, response: httpcore2.Response, chunks: AsyncIterator[bytes], fault: Truncated) -> None:
+    async def _half(self, response: Answer, chunks: AsyncIterator[bytes], fault: Truncated) -> None:
         body = b"".join([chunk async for chunk in chunks])
         self._exchange.faults.append(fault.kind)
         self._exchange.response_bytes = len(body) // 2

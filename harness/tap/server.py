@@ -64,15 +64,23 @@ class _Authority:
         return context
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> int | None:
-        if not name or (name not in self._contexts and len(self._contexts) >= _MAX_CERTIFICATES):
+        context = self._context_for(name.lower()) if name else None
+        if context is None:
             return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
-        if name not in self._contexts:
+        connection.context = context
+        return None
+
+    def _context_for(self, name: str) -> ssl.SSLContext | None:
+        if name not in self._contexts and len(self._contexts) < _MAX_CERTIFICATES:
+            try:
+                certificate = self._ca.issue_cert(name)
+            except ValueError:  # not a host name
+                return None
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.set_alpn_protocols(["http/1.1"])
-            self._ca.issue_cert(name).configure_cert(context)
+            certificate.configure_cert(context)
             self._contexts[name] = context
-        connection.context = self._contexts[name]
-        return None
+        return self._contexts.get(name)
 
 
 class Tap:
@@ -161,7 +169,7 @@ class Tap:
             await asyncio.wait(tasks)
         for server in self._servers:
             await server.wait_closed()
-        await self._pool.aclose()
+        self._pool.close()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

@@ -19,7 +19,7 @@ from reference_gateway.egress import Egress, TooLarge, UrlRejected, read_bounded
 from reference_gateway.errors import GatewayError
 
 TRANSPORT = "cognee_cloud"
-DEFAULT_DATASET = "paperclip_memory"
+DEFAULT_DATASET = "agent_memory"
 DEFAULT_TOP_K = 15
 PROBE_LIMIT = 1_000_000
 

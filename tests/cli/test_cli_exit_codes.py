@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from harness.cli.main import main
 from harness.cli.session import nothing_run, with_trouble
 from harness.clock import TestClock
 from harness.errors import PRECEDENCE, Exit, HarnessError, Incomplete, LoadError, LoadErrors, Unreachable, UsageError, fold_exit
+from harness.inventory.canonical import schema_hash
 from harness.report.results_json import document
 
 FAILS_WITH = {"A": Exit.FAILED, "B": Exit.UNREACHABLE, "C": Exit.DRIFT, "D": Exit.INCOMPLETE}
@@ -62,3 +64,48 @@ def test_reports_that_cannot_be_written_are_never_success(tmp_path: Path, capsys
     said = capsys.readouterr().err
     assert "cannot be written" in said
     assert "fix:" in said
+
+
+def fails_with(record: dict[str, Any], kind: str) -> dict[str, Any]:
+    """A record of a good run, changed so that its scenario fails in one way and no other."""
+    at_end = record["kind"] == "plan_item" and record["phase"] == "end"
+    if kind == "A" and record.get("action") == "access":
+        return record | {"data": record["data"] | {"allowed": 10}}
+    if kind == "B" and at_end:
+        return record | {"trouble": {"type": "Unreachable", "what": "the provider does not answer", "exit_code": 4}}
+    if kind == "C" and record.get("action") == "catalog":
+        return record | {"data": record["data"] | {"tools": [drifted(tool) for tool in record["data"]["tools"]]}}
+    if kind == "D" and at_end:
+        return record | {"trouble": {"type": "Incomplete", "what": "the cassette is stale", "exit_code": 5}}
+    return record
+
+
+def drifted(tool: dict[str, Any]) -> dict[str, Any]:
+    if tool["name"] != "add_memory":
+        return tool
+    schema = json.loads(json.dumps(tool["input_schema"]))
+    schema["properties"]["brand_new"] = {"type": "string"}
+    return tool | {"input_schema": schema, "schema_hash": schema_hash(schema)}
+
+
+def spliced(evidence: Path, scenarios: str) -> str:
+    """Evidence of a run in which DISCOVER-MEM0 ran once for each letter, and failed in that letter's way."""
+    lines = []
+    for line in evidence.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        if record["kind"] in ("run", "process"):
+            lines.append(record)
+        elif record.get("item", "").startswith("DISCOVER-MEM0"):
+            lines += [fails_with(record, kind) | {"item": f"{kind}[fake,reference,2026-07-28]"} for kind in scenarios]
+    return "\n".join(json.dumps(line) for line in lines) + "\n"
+
+
+@pytest.mark.parametrize(("scenarios", "code"), [("A", 1), ("B", 4), ("C", 6), ("D", 5), *TABLE])
+def test_from_evidence_to_exit_code(scenarios: str, code: int, good_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "evidence.jsonl").write_text(spliced(good_run.folder / "evidence.jsonl", scenarios), encoding="utf-8")
+    assert main(["judge", str(tmp_path), "--json"]) == code
+    data = json.loads(capsys.readouterr().out)
+    assert data["exit_code"] == code
+    assert {v["item"][0]: v["exit_code"] for v in data["verdicts"]} == {name: FAILS_WITH[name] for name in scenarios}
+    for name in scenarios:
+        assert any(reason.startswith(f"{name}[") for reason in data["exit_reasons"]), "every reason is listed"

@@ -10,7 +10,7 @@ from typing import Any
 
 import mcp_types as t
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.responses import Response
 
@@ -258,6 +258,7 @@ def test_a_client_of_its_own_is_made_and_closed() -> None:
     assert names(asyncio.run(run())) == ["a"]
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=8), max_size=5), st.data())
 def test_events_survive_any_cut_and_any_line_end(texts: list[str], data: st.DataObject) -> None:
     end = data.draw(st.sampled_from(["\n", "\r\n", "\r"]))

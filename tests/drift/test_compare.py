@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from harness.drift.compare import compare
+from harness.errors import Incomplete
+from harness.inventory.build import build_inventory, record_of
 from harness.inventory.canonical import component_hashes, json_hash, schema_hash
-from harness.inventory.side import Side, capture_side, catalog_side, inventory_side, record_of, tools_views
+from harness.inventory.side import Side, capture_side, catalog_side, inventory_side, tools_views
 from harness.inventory.store import dump_inventory, load_inventories, parse_inventory
 from harness.model.drift import DriftReport, total
 from harness.model.inventory import Inventory, Taken
@@ -68,10 +70,6 @@ def test_an_exact_copy_agrees_in_every_hash() -> None:
     assert (report.hash.agreed, report.shape.agreed, report.status.compared) == (3, 3, 0)
 
 
-def _tool(tool: dict[str, Any]) -> dict[str, Any]:
-    return copy.deepcopy(tool)
-
-
 def _added(tool: dict[str, Any]) -> None:
     tool["inputSchema"].setdefault("properties", {})["surprise"] = {"type": "string"}
 
@@ -119,14 +117,13 @@ def test_each_mutation_of_each_of_the_82_tools_is_found_and_named(mutation: str)
     change, ids, needs_parameter = MUTATIONS[mutation]
     tried = 0
     for inventory in INVENTORIES.values():
-        before = _stand_ins(inventory)
-        for index, original in enumerate(before):
+        for original in _stand_ins(inventory):
             if needs_parameter and not original["inputSchema"].get("properties"):
                 continue
             tried += 1
-            after = [_tool(tool) for tool in before]
-            change(after[index])
-            findings = compare(_side(before), _side(after)).findings
+            mutated = copy.deepcopy(original)
+            change(mutated)
+            findings = compare(_side([original]), _side([mutated])).findings
             assert {finding.tool for finding in findings} == {original["name"]}
             assert ids & {finding.id for finding in findings}, (original["name"], findings)
             assert all(finding.pointer.startswith(("/inputSchema", "/description")) for finding in findings)
@@ -183,6 +180,30 @@ def test_a_full_inventory_locates_text_hints_and_output_without_holding_them() -
     assert (found.id, found.pointer) == ("default-changed", "/inputSchema/properties/q/default")
     assert "other" not in found.message
     assert found.actual.startswith("sha256:")
+
+
+def test_an_inventory_is_built_from_a_whole_capture_only() -> None:
+    tools = (Tool.from_wire({"name": "find", "inputSchema": {"type": "object", "title": "Args"}}),)
+    whole = Capture("https://h.example/mcp", tools, 1, True, protocol_version="2025-11-25", server_name="s", header_names=("X-Space",))
+    built = build_inventory(whole, provider="demo", date="2026-11-30", risk_of=lambda _: "read")
+    assert parse_inventory(dump_inventory(built), "x") == built
+    assert built.taken.model_dump() == {
+        "date": "2026-11-30",
+        "endpoint": "https://h.example/mcp",
+        "protocol_version": "2025-11-25",
+        "server_name": "s",
+        "server_version": None,
+        "headers": ("X-Space",),
+        "pages": 1,
+    }
+    assert compare(inventory_side(built), capture_side(whole)).findings == ()
+    for broken in (
+        Capture("u", tools, 1, False, "cursor-loop"),
+        Capture("u", tools, 1, True, duplicates=("find",)),
+        Capture("u", (), 1, True, nameless=1),
+    ):
+        with pytest.raises(Incomplete):
+            build_inventory(broken, provider="demo", date="2026-11-30", risk_of=lambda _: "read")
 
 
 def test_a_gateway_that_lies_about_a_hash_or_rewrites_a_schema_is_caught() -> None:

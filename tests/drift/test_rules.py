@@ -6,7 +6,7 @@ import re
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.drift.compare import compare
@@ -33,7 +33,7 @@ def test_each_rule_fails_its_bad_specimen_and_passes_its_good_one(rule: Rule) ->
     for finding in bad:
         assert finding.message
         assert finding.fix
-        assert finding.tool or rule.id == "list-incomplete"
+        assert finding.tool or rule.id in {"list-incomplete", "tool-nameless"}
 
 
 @pytest.mark.parametrize("rule", TABLE, ids=lambda rule: f"{rule.id}-{rule.fact}-{rule.direction}")
@@ -104,7 +104,7 @@ def _composed(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
     return st.builds(lambda left, right: {**left, **right}, leaf, extra)
 
 
-schemas = st.recursive(leaf, _composed, max_leaves=6)
+schemas = st.recursive(leaf, _composed, max_leaves=4)
 hints = st.dictionaries(st.sampled_from(["readOnlyHint", "destructiveHint", "title", "other"]), st.booleans() | st.none(), max_size=3)
 
 
@@ -126,6 +126,7 @@ def _side(*wire: dict[str, Any]) -> Side:
     return Side("s", tools_views([Tool.from_wire(w) for w in wire]))
 
 
+@settings(max_examples=60, deadline=None)
 @given(wires(), wires())
 def test_any_two_tools_are_judged_and_a_different_hash_is_never_silent(old: dict[str, Any], new: dict[str, Any]) -> None:
     before, after = _side(old), _side(new)
@@ -139,6 +140,7 @@ def test_any_two_tools_are_judged_and_a_different_hash_is_never_silent(old: dict
         assert report.findings
 
 
+@settings(max_examples=60, deadline=None)
 @given(_composed(schemas), _composed(schemas))
 def test_facts_about_shapes_are_complete_and_mirrored(old: dict[str, Any], new: dict[str, Any]) -> None:
     from harness.inventory.canonical import json_equal

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import LoadError
@@ -151,6 +151,7 @@ def test_strict_json_bounds_bytes_and_depth_exactly() -> None:
     assert depth_over({"a": [[]]}, 2)
 
 
+@settings(max_examples=60, deadline=None)
 @given(objects, st.randoms())
 def test_the_order_of_keys_never_changes_a_hash(value: dict[str, Any], random: Any) -> None:
     def shuffled(node: Any) -> Any:
@@ -163,17 +164,20 @@ def test_the_order_of_keys_never_changes_a_hash(value: dict[str, Any], random: A
     assert schema_hash(value) == schema_hash(shuffled(value))
 
 
+@settings(max_examples=60, deadline=None)
 @given(values)
 def test_canonical_text_is_a_fixed_point(value: Any) -> None:
     text = canonical_bytes(value)
     assert canonical_bytes(parse_json(text)) == text
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(), min_size=2, max_size=4, unique=True))
 def test_the_order_of_an_array_does_change_it(items: list[int]) -> None:
     assert schema_hash({"enum": items}) != schema_hash({"enum": items[::-1]})
 
 
+@settings(max_examples=60, deadline=None)
 @given(schemas)
 def test_shape_is_idempotent_and_keeps_property_names(schema: dict[str, Any]) -> None:
     shaped = shape(schema)
@@ -184,6 +188,7 @@ def test_shape_is_idempotent_and_keeps_property_names(schema: dict[str, Any]) ->
     assert shaped.get("enum") == schema.get("enum")
 
 
+@settings(max_examples=60, deadline=None)
 @given(schemas, st.text(max_size=5))
 def test_text_changes_prose_and_hash_but_never_the_shape(schema: dict[str, Any], text: str) -> None:
     changed = {**schema, "description": text + "!"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import LoadError, LoadErrors
@@ -116,6 +116,7 @@ def test_one_date_per_document() -> None:
     assert not is_published({"tools": []})
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_subset_of_the_published_tools_round_trips(data: st.DataObject) -> None:
     document = _document()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import LoadError, LoadErrors
@@ -201,6 +201,7 @@ def inventories(draw: st.DrawFn) -> Inventory:
     return Inventory(provider="demo", taken=Taken(date="2026-01-01", server_name=draw(st.none() | words)), tools=tuple(records))
 
 
+@settings(max_examples=60, deadline=None)
 @given(inventories())
 def test_writing_and_reading_lose_nothing(inventory: Inventory) -> None:
     again = parse_inventory(dump_inventory(inventory), "x")

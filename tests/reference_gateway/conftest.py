@@ -22,8 +22,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from reference_gateway.app import Gateway, Options, opened_store
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from reference_gateway.app import Gateway, Options, opened_store
 
 VERSIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 OPERATOR_TOKEN = "operator-token-for-tests"
@@ -197,9 +198,7 @@ class Provider:
                     structured_content={"n": 2**70, "f": 1.5, "nested": {"list": [None, True]}},
                     _meta={"vendor/trace": "t-1"},
                 )
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=json.dumps(arguments))], structured_content={"got": arguments}
-        )
+        return types.CallToolResult(content=[types.TextContent(type="text", text=json.dumps(arguments))], structured_content={"got": arguments})
 
     async def _slow(self, ctx: Any) -> types.CallToolResult:
         self.started.set()
@@ -256,7 +255,7 @@ class Operator:
         self.mcp = f"{base}/mcp"
 
     def __call__(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:
-        response = self.http.request(method, path, content=json.dumps(body).encode() if body is not None else None, params=query)
+        response = self.http.request(method, path, content=json.dumps(body).encode() if body is not None else None, params=query or None)
         if response.status_code >= 400:
             raise Refused(response.status_code, response.json()["error"])
         return response.json() if response.content else {}
@@ -370,11 +369,7 @@ async def agent(url: str, token: str, version: str, **more: Any) -> AsyncIterato
     ):
         session.pin = version
         if version in MODERN_PROTOCOL_VERSIONS:
-            session.adopt(
-                types.DiscoverResult(
-                    supported_versions=[version], capabilities=types.ServerCapabilities(), ttl_ms=0, cache_scope="public"
-                )
-            )
+            session.adopt(types.DiscoverResult(supported_versions=[version], capabilities=types.ServerCapabilities(), ttl_ms=0, cache_scope="public"))
         else:
             await session.initialize()
         await session.list_tools()

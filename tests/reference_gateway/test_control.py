@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from reference_gateway.audit import verify
 
 from .conftest import OPERATOR_TOKEN, SECRET, TLS, VERSIONS, Bench, Operator, Provider, Refused, gateway_served, provider_served, tool
@@ -144,9 +145,8 @@ def test_what_is_no_mcp_server_is_a_protocol_failure(bench: Bench) -> None:
 
 
 def test_a_pinned_version_that_the_provider_does_not_offer_is_refused(bench: Bench) -> None:
-    original = bench.provider.tools
-    assert original
-    assert refused(bench, "POST", "/connections", {**CONNECTION, "url": bench.provider.url, "protocol_version": "2025-03-26"}) == (422, "invalid_field")
+    body = {**CONNECTION, "url": bench.provider.url, "protocol_version": "2025-03-26"}
+    assert refused(bench, "POST", "/connections", body) == (422, "invalid_field")
 
 
 def test_names_that_lead_nowhere(bench: Bench) -> None:
@@ -264,7 +264,7 @@ def test_quarantine_holds_what_is_new_or_changed(bench: Bench) -> None:
     assert bench.op("POST", "/connections/careful/refresh")["quarantined"] == 2
     assert bench.op("POST", "/connections/careful/refresh")["quarantined"] == 0
     assert bench.op("GET", "/connections/careful/access") == {"allowed": 8, "ask_first": 0, "off": 0, "quarantined": 2}
-    run, token = bench.run("careful")
+    _, token = bench.run("careful")
     assert bench.call(token, "get_new")["_meta"]["gateway/reason"] == "tool_quarantined"
 
     async def names() -> list[str]:

@@ -131,9 +131,7 @@ def test_approved_executed_and_read_again(bench: Bench) -> None:
     assert bench.approvals.get("t1", asked.id) == done
 
 
-@pytest.mark.parametrize(
-    ("outcome", "state"), [("success", "executed"), ("tool_error", "failed"), ("timeout", "failed"), ("unknown", "unknown")]
-)
+@pytest.mark.parametrize(("outcome", "state"), [("success", "executed"), ("tool_error", "failed"), ("timeout", "failed"), ("unknown", "unknown")])
 def test_the_end_of_an_execution(bench: Bench, outcome: str, state: str) -> None:
     asked = bench.approvals.claim(bench.approvals.request(call()).id, "ann")
     done = bench.approvals.finish(asked.id, outcome, error={"code": -32000, "message": "m"}, invocation="i9")

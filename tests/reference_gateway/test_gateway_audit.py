@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_gateway.audit import AuditFields, AuditLog, stamp, verify
+from reference_gateway.canonical import canonical_bytes
 from reference_gateway.store.base import GENESIS
 from reference_gateway.store.sqlite import SqliteStore
 
@@ -147,6 +149,15 @@ def test_removed_reordered_doubled_and_inserted_records_are_found(chain: list[di
     assert verify([{**chain[0], "seq": 0}, *chain]), "inserted"
     assert verify([{**chain[0], "seq": True}, *chain[1:]]), "not a number"
     assert verify([{**chain[0], "details": {"n": 2**60}}, *chain[1:]]), "not canonical"
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_forger_who_rehashes_one_record_breaks_the_next_link(chain: list[dict[str, Any]], place: int) -> None:
+    forged = copy.deepcopy(chain)
+    forged[place]["outcome"] = "denied"
+    body = {key: value for key, value in forged[place].items() if key != "hash"}
+    forged[place]["hash"] = hashlib.sha256(canonical_bytes(body)).hexdigest()
+    assert verify(forged) == [f"seq {place + 2} does not chain to the record before it"]
 
 
 def test_a_cut_tail_or_another_log_needs_the_known_head(chain: list[dict[str, Any]]) -> None:

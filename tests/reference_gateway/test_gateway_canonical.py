@@ -61,6 +61,12 @@ def test_a_schema_with_half_a_surrogate_pair_hashes_as_its_escape() -> None:
     assert schema_hash({"pattern": "\udc00a"}) == sha('{"pattern":"\\udc00a"}')
 
 
+def test_keys_are_ordered_by_utf_16_units_in_records_too() -> None:
+    assert canonical_bytes({"\U0001f600": 1, "\ufe4f": 2, "z": [{"\U0001f600": 1, "\ufe4f": 2}]}).decode() == (
+        '{"z":[{"\U0001f600":1,"\ufe4f":2}],"\U0001f600":1,"\ufe4f":2}'
+    )
+
+
 @given(VALUES)
 def test_agrees_with_an_independent_writer(value: Any) -> None:
     assert canonical_bytes(value) == rfc8785.dumps(value)

@@ -10,6 +10,8 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from reference_gateway.connection import MAX_IN_FLIGHT, MAX_WAITING
+
 from .conftest import PENDING, SUCCESS, VERSIONS, Bench, Provider, Refused, denied, provider_served, raw_call
 
 NOTE = {"text": "a silver compass"}
@@ -211,6 +213,7 @@ def test_an_unknown_tool_is_a_json_rpc_error_and_recorded(bench: Bench) -> None:
         bench.call(token, "notes__nothing")
     assert refused.value.error.code == -32602
     assert bench.trail(run) == denied("tool_not_found")
+    assert {(r["connection"], r["tool"]) for r in bench.records(run) if r["invocation"]} == {("notes", "nothing")}
 
 
 def raw_post(bench: Bench, token: str, arguments: str, version: str) -> Any:
@@ -365,6 +368,58 @@ def test_a_dead_provider_fails_its_own_calls_and_no_others(bench: Bench) -> None
     assert bench.op("GET", "/connections/mortal")["health"] == "error"
     assert bench.call(token, "notes__get_echo", {})["_meta"]["gateway/outcome"] == "success"
     assert bench.trail(run)[2] == ("call_failed", "failure", "allow", "mcp_remote_fetch_failed")
+
+
+def test_text_that_is_not_unicode_is_a_malformed_answer_and_breaks_no_session(bench: Bench) -> None:
+    run, token = bench.run()
+    for body in (GOOD.replace(b"ok", b"\\ud800"), GOOD.replace(b"ok", b"\xed\xa0\x80"), GOOD.replace(b"ok", b"\xff")):
+        bench.provider.script.append((200, "application/json", body))
+        result = bench.call(token, "get_echo", version=VERSIONS[1])
+        assert result["_meta"]["gateway/reason"] == "mcp_remote_invalid_json"
+    bench.provider.script.append((200, "application/json", GOOD.replace(b"ok", b"\\ud83d\\ude00")))
+    assert bench.call(token, "get_echo", version=VERSIONS[1])["content"][0]["text"] == "\N{GRINNING FACE}"
+    assert bench.trail(run)[-1] == SUCCESS[-1]
+
+
+def test_a_deeply_nested_answer_is_malformed(bench: Bench) -> None:
+    _, token = bench.run()
+    deep = b'{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"structuredContent":{"x":' + b"[" * 300 + b"]" * 300 + b"}}}"
+    bench.provider.script.append((200, "application/json", deep))
+    assert bench.call(token, "get_echo", version=VERSIONS[1])["_meta"]["gateway/reason"] == MALFORMED
+
+
+def test_a_hanging_provider_holds_only_its_own_slots(bench: Bench) -> None:
+    """More calls than slots and waiting places: what does not fit is refused at once, and another connection is not affected."""
+    bench.connect("lively")
+    with provider_served() as hanging:
+        hanging.hang = True
+        other = Bench(bench.operator, hanging, bench.tenant)
+        other.connect("hanging")
+        run, token = bench.run("hanging", "lively", ttl_s=3600)
+        outcomes: list[str] = []
+
+        async def go() -> None:
+            async with bench.agent(token) as session, anyio.create_task_group() as group:
+
+                async def one() -> None:
+                    meta = (await raw_call(session, "hanging__get_echo"))["_meta"]
+                    outcomes.append(meta["gateway/reason"])
+
+                for _ in range(MAX_IN_FLIGHT + MAX_WAITING + 10):
+                    group.start_soon(one)
+                with anyio.fail_after(60):
+                    while len(outcomes) < 10 or len(bench.records(run)) < 2 * MAX_IN_FLIGHT:
+                        await anyio.sleep(0.05)
+                lively = await raw_call(session, "lively__get_echo")
+                assert lively["_meta"]["gateway/outcome"] == "success"
+                for _ in range(2):
+                    await anyio.to_thread.run_sync(bench.advance, 11)
+
+        anyio.run(go)
+        hanging.release.set()
+        assert outcomes[:10] == ["rate_limited"] * 10
+        assert set(outcomes) == {"rate_limited", "tool_timeout"}
+        assert outcomes.count("tool_timeout") >= MAX_IN_FLIGHT
 
 
 # time

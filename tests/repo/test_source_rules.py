@@ -80,15 +80,15 @@ def broad_handlers(tree: ast.Module) -> Iterator[tuple[int, str]]:
         again = isinstance(last, ast.Raise) and last.exc is None
         if any(kind is None or ast.unparse(kind) in ("Exception", "BaseException") for kind in kinds) and not again:
             yield node.lineno, "a broad except"
-    for line, origin in _suppressions(tree):
-        yield line, origin
+    yield from _suppressions(tree)
 
 
 def _suppressions(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("suppress", "contextlib.suppress"):
-            if any(ast.unparse(a) in ("Exception", "BaseException") for a in node.args):
-                yield node.lineno, "a broad suppress"
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) not in ("suppress", "contextlib.suppress"):
+            continue
+        if any(ast.unparse(a) in ("Exception", "BaseException") for a in node.args):
+            yield node.lineno, "a broad suppress"
 
 
 def unreliable_tests(tree: ast.Module) -> Iterator[tuple[int, str]]:

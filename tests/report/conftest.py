@@ -90,7 +90,5 @@ def mixed() -> Results:
         findings=(make_finding(id="witness-blind", severity="error", message="the tap saw nothing", expected=None, actual=None),),
         claims=(ClaimVerdict(claim="the 403 is audited", proven=False, level="fake", by=("trail",), unproven_because="not evaluated"),),
     )
-    away = make_verdict(
-        item="LIVE-1[fake,reference,2026-07-28]", scenario="LIVE-1", outcome="not_applicable", notes=("only at level live",)
-    )
+    away = make_verdict(item="LIVE-1[fake,reference,2026-07-28]", scenario="LIVE-1", outcome="not_applicable", notes=("only at level live",))
     return make_results(make_verdict(), red, unknown, away, exit_code=1)

@@ -132,9 +132,7 @@ def test_terminal_names_place_and_remedy(mixed: Results) -> None:
 
 
 def test_nothing_run_is_still_a_report(results: Callable[..., Results]) -> None:
-    empty = results(
-        level_line="No evidence: nothing was run.", exit_code=2, exit_reasons=("scenarios/x.yaml:3:1: unknown key",), comparison={}
-    )
+    empty = results(level_line="No evidence: nothing was run.", exit_code=2, exit_reasons=("scenarios/x.yaml:3:1: unknown key",), comparison={})
     for report in load_reports().values():
         for content in report.files(empty).values():
             assert b"nothing was run" in content.splitlines()[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.inventory.store import load_inventories
@@ -95,6 +95,7 @@ def test_words(name: str, found: tuple[str, ...]) -> None:
     assert words(name) == found
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=20), st.dictionaries(st.sampled_from(["readOnlyHint", "destructiveHint", "writeHint", "title"]), st.booleans()))
 def test_any_name_gets_a_class_and_a_read_only_hint_never_lowers_it(name: str, hints: dict[str, bool]) -> None:
     verdict = BARE.judge_name("x", name, hints)

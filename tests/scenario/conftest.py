@@ -78,14 +78,14 @@ class Advance(Frozen):
     target: Seconds
 
 
-class Permission(Frozen):
-    connection: str
-    tool: str
+class SetPermission(Frozen):
+    target: str
     to: Literal["allowed", "ask_first", "off"]
 
 
-class SetPermission(Frozen):
-    target: Permission
+class Say(Frozen):
+    target: Literal["success", "failure"]
+    about: str
 
 
 class Pending(Frozen):
@@ -138,6 +138,7 @@ def vocabulary() -> Vocabulary:
             Word("approve", "lets a held call run", Approve),
             Word("refresh", "discovers again", Refresh),
             Word("advance", "moves time", Advance, mutates=True),
+            Word("say", "states", Say),
             Word("set_permission", "changes a permission", SetPermission),
         ),
         expectations=words(

@@ -219,3 +219,35 @@ def test_no_value_in_any_place_breaks_the_loader(data: st.DataObject, value: obj
             break
         here = inner
     _loads_or_refuses(json.dumps(document).replace("\\ud", "\\u00"), vocabulary)
+
+
+def test_a_file_full_of_errors_is_refused_in_bounded_words(vocabulary: Vocabulary) -> None:
+    for text in ("a: {" + "b, " * 100_000 + "}", SMALL + "".join(f"k{n}: 1\n" for n in range(5000)), f"x{SMALL}" + "a" * 500_000):
+        with pytest.raises(LoadErrors) as caught:
+            load_scenario(text, "f.yaml", vocabulary)
+        assert len(caught.value.errors) <= 100
+        assert len(str(caught.value)) < 100_000
+
+
+def test_text_does_not_pass_for_a_number_or_yes_for_true(refusals: Callable[[str], list[tuple[str, str, str]]]) -> None:
+    assert refusals(SMALL.replace("{dispatched: 1}", '{dispatched: "1"}')) == [
+        ("6:27", "dispatched may not be '1': it should be a valid integer", "write a number without quotes")
+    ]
+    assert refusals(SMALL.replace("{dispatched: 1}", "{result: {is_error: no}}")) == [
+        ("6:34", "is_error of result may not be 'no': it should be a valid boolean", "write true or false")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "where", "what"),
+    [
+        ("refresh: mem", "5:14", "the connection 'mem' is not declared"),
+        ("{set_permission: zep.x, to: off}", "5:22", "the connection 'zep' is not declared"),
+        ("{say: success, about: zep.x}", "5:27", "the connection 'zep' is not declared"),
+        ("{say: sucess, about: mem0.x}", "5:11", "say of step 'step-1' may not be 'sucess'"),
+        ("{set_permission: mem0.x, to: of}", "5:34", "to of step 'step-1' may not be 'of'"),
+    ],
+)
+def test_every_verb_needs_declared_connections(step: str, where: str, what: str, refusals: Callable[[str], list[tuple[str, str, str]]]) -> None:
+    found = refusals(SMALL.replace("steps:\n", f"steps:\n  - {step}\n"))
+    assert [(w, x) for w, x, _ in found] == [(where, what)]

@@ -43,7 +43,7 @@ CASES: list[tuple[str, str, str, list[Refusal]]] = [
         "a step without a verb",
         "    approve: write\n",
         "",
-        [("15:5", "step 'allow' does nothing: it has no verb", "add one of: advance, approve, call, refresh, set_permission")],
+        [("15:5", "step 'allow' does nothing: it has no verb", "add one of: advance, approve, call, refresh, say, set_permission")],
     ),
     (
         "two verbs",

@@ -130,3 +130,12 @@ def test_a_connection_is_rendered_whole() -> None:
 )
 def test_malformed_templates_are_found(text: str, faults: tuple[str, ...]) -> None:
     assert template_faults(text) == faults
+
+
+def test_a_let_that_would_fill_the_memory_is_refused_before_it_is_written_out() -> None:
+    let = {"v0": "laugh"} | {f"v{n}": ["${v%d}" % (n - 1)] * 4 for n in range(1, 40)}  # noqa: UP031
+    with pytest.raises(UsageError, match="grows beyond 1,000,000 characters"):
+        let_order(let)
+    bound = PLAIN.with_captures("s", {"big": "x" * 200_000})
+    with pytest.raises(UsageError, match="a text grows beyond"):
+        bound.render("${s.big} " * 10)

@@ -119,7 +119,7 @@ def test_e05_a_variable_or_a_sign_without_quotes(text: str, where: str, what: st
         ("a: b\n\u2028", "2:1", "the character U+2028 may not stand in YAML", 'write it as an escape in double quotes: "\\u2028"'),
     ],
 )
-def test_what_makes_a_file_lie_is_refused_with_its_place(text: str, where: str, what: str, fix: str, scanner: Any) -> None:
+def test_c07_and_whatever_else_makes_a_file_lie_is_refused_with_its_place(text: str, where: str, what: str, fix: str, scanner: Any) -> None:
     found = refusals(text, scanner)
     assert [(w, x, f) for w, x, f, _ in found] == [(where, what, fix)]
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.model.digest import NotCanonical, arguments_digest, canonical_text, json_digest, loads_exact
+
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 
 ordinary = st.recursive(
     st.none()
@@ -24,22 +26,26 @@ ordinary = st.recursive(
 )
 
 
+@RELAXED
 @given(ordinary)
 def test_ordinary_values_are_written_as_rfc_8785(value: Any) -> None:
     assert canonical_text(value).encode() == rfc8785.dumps(value)
     assert json_digest(value) == hashlib.sha256(rfc8785.dumps(value)).hexdigest()
 
 
+@RELAXED
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_double(value: float) -> None:
     assert canonical_text(value).encode() == rfc8785.dumps(value)
 
 
+@RELAXED
 @given(st.integers())
 def test_integers_digit_for_digit(value: int) -> None:
     assert canonical_text(loads_exact(str(value))) == str(value)
 
 
+@RELAXED
 @given(st.integers(4290, 5000), st.booleans())
 def test_integers_beyond_what_python_reads(digits: int, negative: bool) -> None:
     text = ("-" if negative else "") + "7" * digits
@@ -47,12 +53,14 @@ def test_integers_beyond_what_python_reads(digits: int, negative: bool) -> None:
     assert json_digest(loads_exact(text)) != json_digest(loads_exact(text[:-1] + "8"))
 
 
+@RELAXED
 @given(ordinary)
 def test_the_text_is_a_fixed_point(value: Any) -> None:
     text = canonical_text(value)
     assert canonical_text(json.loads(text)) == text
 
 
+@RELAXED
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(), min_size=2))
 def test_order_of_keys_does_not_matter(value: dict[str, int]) -> None:
     assert arguments_digest(value) == arguments_digest(dict(reversed(value.items())))

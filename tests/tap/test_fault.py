@@ -225,8 +225,13 @@ async def test_a_client_that_stops_reading_stops_the_flood(bench: Any) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "content_type"),
-    [(Html(), "text/html; charset=utf-8"), (Empty(), "application/json"), (Empty(stream=True), "text/event-stream"), (InvalidJson(), "application/json")],
-)  # fmt: skip
+    [
+        (Html(), "text/html; charset=utf-8"),
+        (Empty(), "application/json"),
+        (Empty(stream=True), "text/event-stream"),
+        (InvalidJson(), "application/json"),
+    ],
+)
 async def test_answers_that_are_none(bench: Any, fault: Fault, content_type: str) -> None:
     async with bench.provider() as (_, mount):
         mount.faults.append(fault)

@@ -7,12 +7,14 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.tap import MUTATION_KINDS, SIX_KINDS, Mutation, mutate_tool
 from harness.tap.mutate import ADDED_PARAMETER, ADDED_TOOL, LOOP_CURSOR, apply
+
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 
 NAMES = st.sampled_from(["text", "limit", "title", "filters", "harness_added", "type", "ünï"])
 SCALARS = st.sampled_from(
@@ -46,32 +48,35 @@ def tools(draw: st.DrawFn) -> dict[str, Any]:
 TOOL_KINDS = sorted(MUTATION_KINDS - {"tool-removed", "tool-added", "cursor-dropped", "cursor-loop"})
 
 
-@pytest.mark.parametrize("kind", TOOL_KINDS)
-@given(tool=tools())
-def test_a_mutation_differs_and_leaves_its_input_alone(kind: str, tool: dict[str, Any]) -> None:
+@RELAXED
+@given(tools())
+def test_a_mutation_differs_and_leaves_its_input_alone(tool: dict[str, Any]) -> None:
     before = copy.deepcopy(tool)
-    changed = mutate_tool(tool, kind)
-    assert tool == before
-    if kind in ("parameter-added", "description-changed", "hint-flipped", "output-schema-changed", "tool-renamed"):
-        assert changed is not None
-    if changed is not None:
+    for kind in TOOL_KINDS:
+        changed = mutate_tool(tool, kind)
+        assert tool == before
+        if changed is None:
+            assert kind not in ("parameter-added", "description-changed", "hint-flipped", "output-schema-changed", "tool-renamed")
+            continue
         assert changed != tool
         jsonschema.Draft202012Validator.check_schema(changed["inputSchema"])
-        untouched = {"inputSchema"} if kind in SIX_KINDS[:-1] else {"description", "annotations", "outputSchema", "name"}
-        assert {key: value for key, value in changed.items() if key not in untouched} == {k: v for k, v in tool.items() if k not in untouched}
+        meant = {"inputSchema"} if kind in SIX_KINDS[:-1] else {"description", "annotations", "outputSchema", "name"}
+        assert {key for key in changed if changed[key] != tool.get(key)} <= meant
 
 
-@pytest.mark.parametrize("kind", SIX_KINDS)
-@given(tool=tools())
-def test_only_a_closed_tool_can_have_nothing_to_change(kind: str, tool: dict[str, Any]) -> None:
-    if mutate_tool(tool, kind) is None:
-        schema = tool["inputSchema"]
-        properties = schema.get("properties", {})
-        changeable = [p for p in properties.values() if isinstance(p, dict) and "enum" not in p and "const" not in p]
-        assert schema.get("additionalProperties") is False
-        assert not properties or kind == "parameter-required" or (kind == "enum-narrowed" and not changeable)
+@RELAXED
+@given(tools())
+def test_only_a_closed_tool_can_have_nothing_to_change(tool: dict[str, Any]) -> None:
+    schema = tool["inputSchema"]
+    properties = schema.get("properties", {})
+    changeable = [p for p in properties.values() if isinstance(p, dict) and "enum" not in p and "const" not in p]
+    for kind in SIX_KINDS:
+        if mutate_tool(tool, kind) is None:
+            assert schema.get("additionalProperties") is False
+            assert not properties or kind == "parameter-required" or (kind == "enum-narrowed" and not changeable)
 
 
+@RELAXED
 @given(tools())
 def test_a_retyped_parameter_accepts_nothing_it_accepted(tool: dict[str, Any]) -> None:
     changed = mutate_tool(tool, "parameter-retyped")
@@ -87,6 +92,7 @@ def test_a_retyped_parameter_accepts_nothing_it_accepted(tool: dict[str, Any]) -
             assert not new.is_valid(value)
 
 
+@RELAXED
 @given(tools())
 def test_a_narrowed_enum_allows_less(tool: dict[str, Any]) -> None:
     changed = mutate_tool(tool, "enum-narrowed")

@@ -156,9 +156,8 @@ async def test_redirects_to_the_provider_lead_through_the_tap(bench: Any) -> Non
 
     async with bench.scripted(upstream) as url:
         mount = bench.tap.mount("p", url)
-        for location, expected in [
-            (url + "/there?x=1", mount.url("/there?x=1")), (url, mount.url()), (url + "0/x", url + "0/x"), ("https://else/x", "https://else/x"), ("/x", "/x"),
-        ]:  # fmt: skip
+        elsewhere = [(other, other) for other in (url + "0/x", "https://else/x", "/x")]
+        for location, expected in [(url + "/there?x=1", mount.url("/there?x=1")), (url, mount.url()), *elsewhere]:
             locations[:] = [location.encode()]
             assert (await bench.http.get(mount.url("/a"))).headers["location"] == expected
 
@@ -242,8 +241,7 @@ async def test_half_a_body_is_a_reset_for_a_client_that_ends_bodies_by_closing(b
         reader, writer = await asyncio.open_connection("127.0.0.1", httpx2.URL(mount.url()).port)
         writer.write(b"GET /m/p/x HTTP/1.0\r\n\r\n")
         with pytest.raises(ConnectionResetError):
-            while await reader.read(1000):
-                pass
+            await reader.read()
         writer.close()
 
 
@@ -317,6 +315,52 @@ async def test_numbers_beyond_a_double_have_no_digest(bench: Any) -> None:
         infinite, huge = mount.dispatches("x")
         assert infinite.arguments_digest is None
         assert len(huge.arguments_digest) == 64  # integers are exact whatever their size
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified", b"200 OK", b"299 Odd", b"503 Down"])
+@pytest.mark.parametrize("method", ["HEAD", "GET", "DELETE", "OPTIONS"])
+async def test_answers_without_a_body(bench: Any, method: str, status: bytes) -> None:
+    async def upstream(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert b"content-length" not in head.lower()
+        length = b"" if status.startswith((b"204", b"304")) else b"Content-Length: %d\r\n" % (7 if method == "HEAD" else 0)
+        writer.write(b"HTTP/1.1 " + status + b"\r\n" + length + b"\r\n")
+
+    async with bench.scripted(upstream) as url:
+        mount = bench.tap.mount("p", url)
+        for _ in range(2):  # the connection is still good
+            answer = await bench.http.request(method, mount.url("/x"))
+            assert (answer.status_code, answer.content) == (int(status[:3]), b"")
+        assert [(e.outcome, e.response_bytes) for e in mount.exchanges] == [("answered", 0)] * 2
+
+
+async def test_a_status_that_is_none_is_a_broken_provider(bench: Any) -> None:
+    async def upstream(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 999 What\r\nContent-Length: 0\r\n\r\n")
+
+    async with bench.scripted(upstream) as url:
+        mount = bench.tap.mount("p", url)
+        with pytest.raises(httpx2.NetworkError):
+            await bench.http.get(mount.url("/x"))
+        assert mount.exchanges[0].outcome == "upstream_failed"
+
+
+async def test_connections_to_the_provider_are_kept_until_it_closes_them(bench: Any) -> None:
+    connections = set()
+
+    async def upstream(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(writer)
+        closing = b"/close" in head
+        writer.write(bench.answered(b"{}", extra=b"Connection: close\r\n" if closing else b""))
+        if b"/drop" in head or closing:
+            raise ConnectionError  # also without having said so
+
+    async with bench.scripted(upstream) as url:
+        mount = bench.tap.mount("p", url)
+        for path, expected in [("/", 1), ("/", 1), ("/close", 1), ("/", 2), ("/drop", 2), ("/", 3)]:
+            assert (await bench.http.get(mount.url(path))).status_code == 200
+            assert len(connections) == expected
+            for _ in range(10):
+                await asyncio.sleep(0)  # all ends are in this event loop: let the end of the connection arrive
 
 
 @pytest.mark.parametrize(

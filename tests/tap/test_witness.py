@@ -92,6 +92,7 @@ async def test_a_gateway_that_hangs_up_cancels_the_provider(bench: Any) -> None:
         assert seen.outcome == "client_gone"
 
 
+_BOTH = "application/json, text/event-stream"
 _MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},

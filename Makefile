@@ -40,6 +40,18 @@ test: setup ## The tests
 scenarios: setup ## The second door: the same scenarios as pytest items
 	$(BIN)/pytest -n 2 scenarios
 
+# Software of others runs in an environment of its own; the copy of its lock is written last, so that a torn one is made again.
+.real/%/.locked: harness/local/%-requirements.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r $<
+	@cp $< $@
+
+.PHONY: real
+real: setup .real/mem0/.locked ## A vendor's own server, untouched, behind tap and gateway (level local)
+	$(BIN)/harness run scenarios/local --level local
+	$(BIN)/pytest real
+
 .PHONY: lint
 lint: setup ## Style
 	$(BIN)/ruff check
@@ -71,5 +83,5 @@ $(UV):
 
 .PHONY: clean
 clean: ## Remove what was installed and written
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .real dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find reports -mindepth 1 ! -name README.md -delete

@@ -12,7 +12,6 @@ from typing import Generic, TypeVar
 
 from harness.errors import UsageError
 
-
 T = TypeVar("T")
 
 

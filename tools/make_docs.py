@@ -22,6 +22,7 @@ from harness.engine.vocabulary import kinds, verbs
 from harness.expect.audit_table import DENY, UPSTREAM
 from harness.expect.audit_table import TABLE as AUDIT
 from harness.fake.kit import providers as stand_ins
+from harness.local.base import servers as local_servers
 from harness.model.drift import SEVERITIES
 from harness.pytest_plugin import pytest_addoption
 from harness.report.base import load_reports
@@ -194,6 +195,11 @@ def stand_in_part() -> str:
     return "".join(f"- `{name}`\n" for name in sorted(stand_ins()))
 
 
+def local_part() -> str:
+    rows = ((f"`{s.id}`", s.schema_level, s.memory_level, ", ".join(s.protocols)) for s in local_servers().values())
+    return table(("Provider", "Claims about schema and protocol", "Claims about memory", "MCP versions"), rows)
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "verbs": verb_part,
     "expectations": expectation_part,
@@ -206,6 +212,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": command_part,
     "pytest-options": pytest_part,
     "stand-ins": stand_in_part,
+    "local-servers": local_part,
 }
 
 

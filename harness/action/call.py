@@ -9,12 +9,14 @@ from typing import Any
 from pydantic import Field
 
 from harness.action.base import Done, Stage, Verb
-from harness.errors import Incomplete, Untestable
+from harness.errors import Untestable
 from harness.model.digest import NotCanonical, arguments_digest
 from harness.model.evidence import ClientExchange, Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
 from harness.scenario.durations import Seconds
+from harness.tap.fault import Hang
+from harness.tap.mount import Mount
 from harness.target.wire import Answer
 
 
@@ -78,20 +80,37 @@ class Call(Verb[Params]):
         return Done(answer=answer.result)
 
     async def _meanwhile(self, stage: Stage, connection: str, tool: str, seconds: float, calling: asyncio.Future[Answer]) -> None:
-        """Move time only once the provider has the call, or the test would race its own subject."""
-        mount = stage.leg(connection).mount
-        before = len(mount.dispatches(tool))
-
-        def arrived(_: Any) -> bool:
-            return len(mount.dispatches(tool)) > before or calling.done()
-
+        """Move time only once the call waits at the provider's side, or the test would race its own subject."""
+        waiting = asyncio.ensure_future(held(stage, stage.leg(connection).mount, tool))
         try:
-            await mount.wait_for(arrived, stage.step_timeout_s)
-            await asyncio.wait_for(stage.time.until_sleeping(), stage.step_timeout_s)
-        except (Incomplete, TimeoutError):
-            calling.cancel()
-            raise Untestable(f"{tool} never waited at the provider, so time was not moved", where=f"step calling {connection}.{tool}") from None
+            await asyncio.wait({waiting, calling}, timeout=stage.step_timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done() or waiting.exception() is not None:
+                calling.cancel()
+                raise Untestable(
+                    f"{tool} never waited at the provider, so time was not moved",
+                    where=f"step calling {connection}.{tool}",
+                    fix="give the stand-in a latency, or the tap a fault of kind latency or hang",
+                )
+        finally:
+            waiting.cancel()
         await stage.time.advance(seconds)
+
+
+async def held(stage: Stage, mount: Mount, tool: str) -> None:
+    """Returns once a new call of `tool` waits: somebody sleeps on the bench's clock for it, or the tap itself holds it (`hang`)."""
+    before = len(mount.dispatches(tool))
+
+    def hanging(_: Any) -> bool:
+        return any(Hang.kind in (seen.fault or "").split(",") for seen in mount.dispatches(tool)[before:])
+
+    await mount.wait_for(lambda _: len(mount.dispatches(tool)) > before, stage.step_timeout_s)
+    waits = [asyncio.ensure_future(stage.time.until_sleeping()), asyncio.ensure_future(mount.wait_for(hanging, stage.step_timeout_s))]
+    try:
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        done.pop().result()
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 def said(stage: Stage, answer: Answer) -> Mapping[str, Any]:

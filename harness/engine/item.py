@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -69,19 +70,28 @@ class ItemRun:
         trouble: Trouble | None = None
         if not self._start():
             return
-        async with AsyncExitStack() as stack:
-            try:
-                self.stage = await SetUp(self).run(stack)
-                await self._steps()
-            except HarnessError as error:
-                trouble = as_trouble(error)
-            try:
-                await self._tear_down()
-            except HarnessError as error:
-                trouble = trouble or as_trouble(error)
+        try:
+            async with AsyncExitStack() as stack:
+                trouble = await self._on_stage(stack)
+        except HarnessError as error:  # the agent's own session could not be closed in order
+            trouble = trouble or as_trouble(error)
         await self._collect()
         self._release()
         self._end(trouble, time.monotonic() - began)
+
+    async def _on_stage(self, stack: AsyncExitStack) -> Trouble | None:
+        """Set up, steps, tear down; the first trouble is the one that is told."""
+        trouble: Trouble | None = None
+        try:
+            self.stage = await told(SetUp(self).run(stack), self.item.id)
+            await self._steps()
+        except HarnessError as error:
+            trouble = as_trouble(error)
+        try:
+            await told(self._tear_down(), self.item.id)
+        except HarnessError as error:
+            trouble = trouble or as_trouble(error)
+        return trouble
 
     def _start(self) -> bool:
         """Writes the opening record; False when there is nothing to run."""
@@ -170,7 +180,7 @@ class ItemRun:
         try:
             args, params = self._render(step)
             async with asyncio.timeout(STEP_WATCHDOG_S):
-                done, attempts, elapsed = await self._attempts(stage, step, params, phase)
+                done, attempts, elapsed = await told(self._attempts(stage, step, params, phase), str(step.location))
         except HarnessError as error:
             raised, trouble = error, as_trouble(error)
         except TimeoutError:
@@ -311,3 +321,17 @@ def _quiet(exchanges: Any) -> bool:
 
 def as_trouble(error: HarnessError) -> Trouble:
     return Trouble(type=type(error).__name__, what=error.what, where=error.where, fix=error.fix, exit_code=int(error.exit_code))
+
+
+T = TypeVar("T")
+
+
+async def told(work: Coroutine[Any, Any, T], where: str) -> T:
+    """The engine's step boundary: whatever a verb or an adapter raises means that we could not tell, and never ends the run."""
+    try:
+        return await work
+    except (HarnessError, TimeoutError):
+        raise
+    except Exception as error:  # the one broad except; see above
+        shown = "".join(traceback.format_exception(error))[-4000:]
+        raise Untestable(f"internal error: {type(error).__name__}: {error}\n{shown}", where=where, fix="please report this") from error

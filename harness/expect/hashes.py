@@ -50,30 +50,27 @@ class Hashes(Kind[Params]):
             if tool not in agreed:
                 found.append(self.finding(place, f"the inventory has no tool {tool!r}", severity="error", fix="name reviewed tools only"))
                 continue
-            found += self._one(place, tool, agreed[tool], "the gateway's catalog", entries.get(tool), "input_schema")
-            found += self._stated(place, tool, agreed[tool], entries.get(tool))
+            shown = {"the gateway's catalog": hash_in(entries.get(tool), "input_schema")}
+            if tool in entries and "schema_hash" in entries[tool]:
+                shown["the gateway's own word"] = str(entries[tool]["schema_hash"])
             if listed is not None:
-                found += self._one(place, tool, agreed[tool], "the agent's list", listed.get(tool), "inputSchema")
+                shown["the agent's list"] = hash_in(listed.get(tool), "inputSchema")
+            found += self._compare(place, tool, agreed[tool], shown)
         return found
 
-    def _one(self, place: Place, tool: str, agreed: str, where: str, shown: Mapping[str, Any] | None, key: str) -> list[Finding]:
-        """The hash of the schema as `where` shows it; computed here, never taken on anyone's word."""
-        if shown is None:
-            return [self.finding(place, f"{where} has no tool {tool}", expected=agreed)]
-        try:
-            actual = schema_hash(shown.get(key))
-        except NotCanonical as problem:
-            return [self.finding(place, f"the schema of {tool} in {where} has no hash: {problem.reason}", expected=agreed)]
-        if actual == agreed:
+    def _compare(self, place: Place, tool: str, agreed: str, shown: Mapping[str, str]) -> list[Finding]:
+        other = {where: actual for where, actual in shown.items() if actual != agreed}
+        if not other:
             return []
-        fix = "review what the provider lists now; a gateway must pass schemas on as they came"
-        return [self.finding(place, f"the schema hash of {tool} in {where} is not the reviewed one", expected=agreed, actual=actual, fix=fix)]
-
-    def _stated(self, place: Place, tool: str, agreed: str, shown: Mapping[str, Any] | None) -> list[Finding]:
-        stated = (shown or {}).get("schema_hash")
-        if stated in (None, agreed):
-            return []
-        return [self.finding(place, f"the gateway states another schema hash for {tool}", expected=agreed, actual=stated, fix="use the recipe")]
+        return [
+            self.finding(
+                place,
+                f"the schema of {tool} is not the reviewed one in {', '.join(other)}",
+                expected=agreed,
+                actual=other,
+                fix="review what the provider lists now; a gateway must pass schemas on as they came",
+            )
+        ]
 
     def specimens(self) -> tuple[Specimen, Specimen]:
         good, bad = Scene(), Scene()
@@ -85,6 +82,16 @@ class Hashes(Kind[Params]):
             scene.control("catalog", {"tools": [tool], "complete": True})
         yaml = "hashes: {exact: [get_memory]}"
         return Specimen(yaml, good.view(), step=""), Specimen(yaml, bad.view(), step="")
+
+
+def hash_in(shown: Mapping[str, Any] | None, key: str) -> str:
+    """Computed here from the schema as it is shown, never taken on anyone's word; else why there is none."""
+    if shown is None:
+        return "(no such tool)"
+    try:
+        return schema_hash(shown.get(key))
+    except NotCanonical as problem:
+        return f"(no canonical text: {problem.reason})"
 
 
 def seen_by_agent(view: View, connection: str) -> Mapping[str, Mapping[str, Any]] | None:

@@ -31,6 +31,7 @@ class Command:
     ready: re.Pattern[str]
     hidden: tuple[str, ...] = ()
     ready_within_s: float = READY_WITHIN_S
+    end_within_s: float = END_WITHIN_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ async def running(command: Command) -> AsyncIterator[Child]:
     try:
         yield Child(await _address(command, process, reader, draining), process.pid)
     finally:
-        await _end(process)
+        await _end(process, command.end_within_s)
         await draining
 
 
@@ -104,13 +105,13 @@ async def _address(command: Command, process: asyncio.subprocess.Process, reader
     raise Unreachable(f"the server was not ready within {command.ready_within_s:g} s", where=where, fix=fix)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process, within_s: float) -> None:
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):
         process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), END_WITHIN_S)
+        await asyncio.wait_for(process.wait(), within_s)
     except TimeoutError:
         with suppress(ProcessLookupError):
             process.kill()

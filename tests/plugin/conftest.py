@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis  # noqa: F401  # its plug-in would load it anew in every inner pytest
 import pytest
 
 import harness.cli.pytest_merge

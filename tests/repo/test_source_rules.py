@@ -16,6 +16,7 @@ PORTS: Mapping[str, str] = {
     "harness/cli/pytest_merge.py": "Allure's own id of a result",
     "harness/engine/bench.py": "Names, the port for synthetic values",
     "harness/engine/item.py": "how long an item really took, which is reported and never judged, also while its bench's clock stands still",
+    "harness/local/mem0.py": "the key that a vendor's server is started with",
     "harness/target/reference.py": "the operator token of a gateway that it starts",
     "reference_gateway/clock.py": "the clock",
     "reference_gateway/ids.py": "ids and tokens",

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -27,6 +28,11 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         # Our own handlers stand; the library's would raise the signal again after a clean end, and so spoil the exit code.
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Requests that outlast the end are cut off, which is meant; the library would report each with a traceback.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await super().shutdown(sockets)
 
 
 def serve(found: argparse.Namespace, operator_token: str, vault_key: str | None) -> int:
@@ -64,7 +70,8 @@ def serve(found: argparse.Namespace, operator_token: str, vault_key: str | None)
 
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, or asyncio leaves Nagle on, and an answer sent in two parts waits 40 ms for the delayed acknowledgement of the first.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

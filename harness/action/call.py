@@ -82,8 +82,9 @@ class Call(Verb[Params]):
     async def _meanwhile(self, stage: Stage, connection: str, tool: str, seconds: float, calling: asyncio.Future[Answer]) -> None:
         """Move time only once the call waits at the provider's side, or the test would race its own subject."""
         waiting = asyncio.ensure_future(held(stage, stage.leg(connection).mount, tool))
+        either: set[asyncio.Future[Any]] = {waiting, calling}
         try:
-            await asyncio.wait({waiting, calling}, timeout=stage.step_timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=stage.step_timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done() or waiting.exception() is not None:
                 calling.cancel()
                 raise Untestable(
@@ -104,7 +105,10 @@ async def held(stage: Stage, mount: Mount, tool: str) -> None:
         return any(Hang.kind in (seen.fault or "").split(",") for seen in mount.dispatches(tool)[before:])
 
     await mount.wait_for(lambda _: len(mount.dispatches(tool)) > before, stage.step_timeout_s)
-    waits = [asyncio.ensure_future(stage.time.until_sleeping()), asyncio.ensure_future(mount.wait_for(hanging, stage.step_timeout_s))]
+    waits: list[asyncio.Future[Any]] = [
+        asyncio.ensure_future(stage.time.until_sleeping()),
+        asyncio.ensure_future(mount.wait_for(hanging, stage.step_timeout_s)),
+    ]
     try:
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         done.pop().result()

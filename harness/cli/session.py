@@ -15,9 +15,13 @@ from harness.report.write import point_latest, run_folder, write_reports
 
 
 def open_run(reports: Path, clock: Clock) -> RunPlace:
-    """A new folder, proven writable before anything is run. Raises UsageError."""
+    """A new folder, proven writable before anything is run; `latest` leads there from now on, so that nobody reads an older run's answer.
+
+    Raises UsageError.
+    """
     place = RunPlace(reports, new_run_id(clock))
     run_folder(reports, place.run)
+    point_latest(reports, place.run)
     return place
 
 

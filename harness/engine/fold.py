@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from harness.drift.compare import compare
 from harness.engine.vocabulary import kinds
-from harness.errors import Exit, fold_exit
+from harness.errors import Exit, HarnessError, fold_exit
 from harness.expect.base import LegKind
 from harness.expect.view import View
 from harness.inventory.side import catalog_side, inventory_side
-from harness.model.evidence import PlanItemRecord, RunRecord, StepRecord
+from harness.model.evidence import PlanItemRecord, RunRecord, StepRecord, Trouble
 from harness.model.finding import Finding
 from harness.model.scenario import LEVELS, Level, Scenario
 from harness.model.verdict import ClaimVerdict, Outcome, Results, Verdict
@@ -160,6 +160,9 @@ def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Resu
     if verdicts and all(v.outcome == "not_applicable" for v in verdicts):
         codes.add(Exit.INCOMPLETE)
         reasons.append("nothing that was selected applies here")
+    if ends and ends[-1].trouble is not None:
+        codes.add(Exit(ends[-1].trouble.exit_code))
+        reasons.append(told(ends[-1].trouble))
     if not ends:
         codes.add(Exit.INCOMPLETE)
         reasons.append("the run did not come to its end")
@@ -177,6 +180,11 @@ def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Resu
         environment=starts[0].environment if starts else {},
         verdicts=verdicts,
     )
+
+
+def told(trouble: Trouble) -> str:
+    """As the error itself reads: where, what, how to fix."""
+    return str(HarnessError(trouble.what, where=trouble.where, fix=trouble.fix))
 
 
 def comparison_of(verdicts: Sequence[Verdict]) -> dict[str, int]:

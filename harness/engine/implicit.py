@@ -57,6 +57,7 @@ def trouble_id(trouble: Trouble) -> str:
         "Untestable": "untestable",
         "Unresolved": "untestable",
         "WitnessBlind": "witness-blind",
+        "WorkerLost": "scenario-broken-off",
         "Unreachable": "unreachable",
         "CredentialsMissing": "credentials-missing",
         "PortInUse": "port-in-use",

@@ -16,7 +16,7 @@ from harness.clock import SystemClock
 from harness.engine.bench import Bench, BenchOptions
 from harness.engine.documents import Documents, read_documents
 from harness.engine.evidence_log import EvidenceLog
-from harness.engine.item import ItemRun
+from harness.engine.item import ItemRun, as_trouble
 from harness.engine.plan import providers_of, targets
 from harness.engine.vocabulary import manifests
 from harness.errors import HarnessError, Untestable
@@ -44,6 +44,9 @@ async def run_plan(plan: Plan, *, jobs: int, evidence: Path, run_id: str, defect
         runner = Runner(log, run_id, defects, listener)
         await runner.run(plan, jobs)
         log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat()))
+    except HarnessError as error:
+        log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat(), trouble=as_trouble(error)))
+        raise
     finally:
         log.close()
 

@@ -12,6 +12,46 @@ SEVERITIES: tuple[DriftSeverity, ...] = ("breaking", "risk", "text", "info")
 Against = Literal["live", "local", "fake"]
 
 
+RelationWord = Literal["equal", "narrowed", "widened", "incomparable", "unproven"]
+
+
+class Relation(Frozen):
+    """How two schemas relate, by what they accept. Each word is about `new`, seen from `old`.
+
+    `strict` is by the letter. `documented` is for callers that keep to the declared properties: "narrowed" when a documented old
+    call is refused now, "widened" when a documented new call was refused before. `ignored_arguments` are pointers (into the schema)
+    of old parameters that are still let through and no longer read. `format_only`: a break only where `format` is asserted.
+    `witness` was valid and is refused now; `reverse_witness` was refused and is valid now; both are confirmed by two validators, are
+    documented calls where there is such a one, and are objects (None: none). `documented_witness` says that `witness` is such a call.
+    Where a word is "unproven", `reason` says why; a witness may be known all the same, and is proof of its half.
+    """
+
+    strict: RelationWord
+    documented: RelationWord
+    ignored_arguments: tuple[str, ...] = ()
+    format_only: bool = False
+    witness: Any = None
+    reverse_witness: Any = None
+    documented_witness: bool = False
+    documented_reverse_witness: bool = False
+    method: str = ""
+    reason: str = ""
+
+    @property
+    def breaks(self) -> Literal["yes", "no", "unproven"]:
+        """Whether a documented caller is refused: "yes" only with a witness, "no" only with a proof."""
+        if self.documented_witness:
+            return "yes"
+        return "no" if self.documented in ("equal", "widened") else "unproven"
+
+    @property
+    def breaks_readers(self) -> Literal["yes", "no", "unproven"]:
+        """The same for an output schema: whether something may come back now that was ruled out before."""
+        if self.documented_reverse_witness:
+            return "yes"
+        return "no" if self.documented in ("equal", "narrowed") else "unproven"
+
+
 class DriftFinding(Frozen):
     """One judged difference. `id` is the rule's kebab-case id, `pointer` points into the tool's wire object."""
 

@@ -45,6 +45,8 @@ class RunRecord(Frozen):
     harness_version: str = ""
     options: Mapping[str, Any] = Field(default_factory=dict)
     environment: Mapping[str, Any] = Field(default_factory=dict)
+    trouble: Trouble | None = None
+    """End only: what broke the run off before every item had its turn."""
 
 
 class PlanItemRecord(Frozen):

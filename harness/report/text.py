@@ -44,8 +44,10 @@ def _lines(results: Results) -> Iterator[str]:
         yield one_line(comparison_line(results))
     yield counts_line(results)
     yield answer(results)
+    shown_above = tuple(f"{verdict.item}: " for verdict in results.verdicts)
     for reason in results.exit_reasons:
-        yield f"  {one_line(reason)}"
+        if not reason.startswith(shown_above):
+            yield f"  {one_line(reason)}"
 
 
 def _finding(finding: Finding) -> Iterator[str]:

@@ -15,6 +15,15 @@ def data_root(package: Path = PACKAGE) -> Path:
     return checkout if (checkout / "scenarios").is_dir() else package / "_data"
 
 
+def shown(path: Path) -> str:
+    """How a file is named to people and in evidence: as seen from here, else from the shipped data; never a path of one machine if avoidable."""
+    absolute = path.resolve()
+    for base in (Path.cwd(), data_root().resolve()):
+        if absolute.is_relative_to(base):
+            return absolute.relative_to(base).as_posix()
+    return str(path)
+
+
 def scenarios_folder() -> Path:
     return data_root() / "scenarios"
 

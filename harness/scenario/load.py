@@ -11,6 +11,7 @@ from harness.scenario.check_echo import check_echoes
 from harness.scenario.check_variables import check_variables
 from harness.scenario.checks import check_claims, check_connections, check_ids, check_step_names
 from harness.scenario.draft import Draft
+from harness.scenario.files import shown
 from harness.scenario.names import SCENARIO_PATTERN, fits
 from harness.scenario.parse import (
     read_claims,
@@ -122,7 +123,7 @@ def load_scenarios(paths: Iterable[str | Path], vocabulary: Vocabulary) -> tuple
     found: list[Scenario] = []
     for path in scenario_files(paths):
         try:
-            found.append(load_scenario(read_text(path), str(path), vocabulary))
+            found.append(load_scenario(read_text(path), shown(path), vocabulary))
         except LoadError as error:
             errors.append(error)
         except LoadErrors as several:

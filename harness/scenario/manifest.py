@@ -9,6 +9,7 @@ from types import MappingProxyType
 from harness.errors import LoadError, LoadErrors
 from harness.model.manifest import Manifest
 from harness.registry import suggest
+from harness.scenario.files import shown
 from harness.scenario.load import read_text
 from harness.scenario.params import check_model
 from harness.scenario.problems import Problems, in_order
@@ -41,7 +42,7 @@ def load_manifests(folder: Path) -> Mapping[str, Manifest]:
     errors: list[LoadError] = []
     for path in sorted(folder.glob("*.yaml")):
         try:
-            manifest = load_manifest(read_text(path), str(path))
+            manifest = load_manifest(read_text(path), shown(path))
             found[manifest.id] = manifest
         except LoadErrors as several:
             errors.extend(several.errors)

@@ -82,7 +82,9 @@ class Passage:
 
     async def _until_over(self, pump: asyncio.Task[None]) -> None:
         """Return when the answer is delivered, or the gateway is gone (the caller then cancels the pump)."""
-        await self._request_read.wait()
+        reading = asyncio.ensure_future(self._request_read.wait())
+        await asyncio.wait({reading, pump}, return_when=asyncio.FIRST_COMPLETED)  # an answer may come before the body was read
+        reading.cancel()
         while not pump.done():
             message = await self._receive()  # returns "disconnect" too once the response is complete
             if message["type"] == "http.disconnect":

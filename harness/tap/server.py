@@ -30,6 +30,7 @@ from harness.tap.witness import Stray, utc_text
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _NOT_FOUND = b'{"error":"no provider is mounted here"}'
 _MAX_CERTIFICATES = 256
+_STOP_GRACE_S = 2.0
 _IDLE_S = 600  # a gateway's idle connection is not ours to close: its next call would be lost
 
 
@@ -165,8 +166,13 @@ class Tap:
             server.close()
         for connection in tuple(self._state.connections):
             connection.transport.abort()
-        while tasks := tuple(self._state.tasks):
-            await asyncio.wait(tasks)
+        if tasks := tuple(self._state.tasks):
+            await asyncio.wait(tasks, timeout=_STOP_GRACE_S)
+            late = [task for task in tasks if not task.done()]
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
         for server in self._servers:
             await server.wait_closed()
         self._pool.close()

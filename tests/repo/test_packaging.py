@@ -48,6 +48,7 @@ COMES_WITH = {
     "markupsafe": "jinja2",
     "mcp_types": "mcp",
     "pydantic_core": "pydantic",
+    "referencing": "jsonschema",
     "typing_extensions": "pydantic",
 }
 """Modules of distributions that a declared one is made of or cannot be without."""

@@ -1,0 +1,195 @@
+"""Small valid values of a schema, built from what it says, varied one part at a time. Every value given was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.drift.conjunction import declared_types, language, least, most, node_property
+from harness.drift.document import Document, Schema
+from harness.drift.language import texts
+from harness.drift.pool import FORMATS, Pool, distinct
+from harness.drift.validators import first_opinion
+
+_DEEP = 7
+_WORDS = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+
+class Sampler:
+    """Values of one document. `fuel` bounds the candidates that are looked at."""
+
+    def __init__(self, document: Document, pool: Pool, fuel: int = 30_000, limit: int = 24) -> None:
+        self.document, self.pool = document, pool
+        self.fuel, self.limit = fuel, limit
+        self._known: dict[tuple[int, int], tuple[Schema, list[Any]]] = {}
+
+    def values(self, node: Schema, depth: int = 0) -> list[Any]:
+        """Up to `limit` valid values, simple ones first; fewer as the value gets deeper."""
+        key = (id(node), min(depth, _DEEP))
+        known = self._known.get(key)
+        if known is None:
+            self._known[key] = (node, [])  # recursion through a definition finds nothing on its way down
+            known = self._known[key] = (node, self._made(node, depth))
+        return known[1]
+
+    def _made(self, node: Schema, depth: int) -> list[Any]:
+        if node is False or depth > _DEEP:
+            return []
+        accepts = first_opinion(self.document.under(node))
+        limit = max(3, self.limit >> depth // 2)
+        return distinct((value for value in self._tried(node, depth) if accepts(value)), limit)
+
+    def _tried(self, node: Schema, depth: int) -> Iterator[Any]:
+        for value in self._candidates(node, depth):
+            self.fuel -= 1
+            if self.fuel < 0:
+                return
+            yield value
+
+    def _candidates(self, node: Schema, depth: int) -> Iterator[Any]:
+        if isinstance(node, bool):
+            yield from ("a", 0, True, None, [], {})
+            return
+        if "const" in node:
+            yield node["const"]
+            return
+        if isinstance(node.get("enum"), list):
+            yield from node["enum"]
+            return
+        for plain in self._plain(node, 0):
+            yield from self._of_types(plain, depth)
+
+    def _plain(self, node: Mapping[str, Any], unfolded: int) -> Iterator[dict[str, Any]]:
+        """The node with references and unions worked in: one schema for each way to satisfy it. Approximate; all is checked after."""
+        target = self.document.target(node)
+        rest = {word: value for word, value in node.items() if word not in ("$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "not")}
+        if unfolded > 6:
+            yield rest
+            return
+        merged = [part for part in (target, *node.get("allOf", [])) if isinstance(part, dict)]
+        ways: list[dict[str, Any]] = [rest]
+        for part in merged:
+            ways = [_merge(way, more) for way in ways for more in self._plain(part, unfolded + 1)][:12]
+        for word in ("anyOf", "oneOf"):
+            branches = [branch for branch in node.get(word, []) if isinstance(branch, dict)]
+            if branches:
+                ways = [_merge(way, more) for branch in branches for way in ways for more in self._plain(branch, unfolded + 1)][:24]
+        if isinstance(node.get("if"), dict):
+            then, other = node.get("then", True), node.get("else", True)
+            met = [_merge(way, node["if"]) for way in ways]
+            ways = [_merge(way, then) if isinstance(then, dict) else way for way in met] + [
+                _merge(way, other) if isinstance(other, dict) else way for way in ways
+            ]
+        for name, schema in (node.get("dependentSchemas") or {}).items():
+            if isinstance(schema, dict):
+                ways += [_merge(_merge(way, schema), {"required": [name]}) for way in ways[:4]]
+        yield from ways
+
+    def _of_types(self, node: Mapping[str, Any], depth: int) -> Iterator[Any]:
+        if "const" in node or isinstance(node.get("enum"), list):
+            yield from [node["const"]] if "const" in node else node["enum"]
+            return
+        types = declared_types(node["type"]) if "type" in node else declared_types(list(_WORDS))
+        if "type" not in node and ({"properties", "required", "patternProperties"} & set(node)):
+            types = frozenset({"object"})
+        if "object" in types:
+            yield from self._objects(node, depth)
+        if "string" in types:
+            yield from self._strings(node)
+        if types & {"integer", "fraction"}:
+            yield from self.pool.by_type["number"]
+        if "boolean" in types:
+            yield from (True, False)
+        if "array" in types:
+            yield from self._arrays(node, depth)
+        if "null" in types:
+            yield None
+
+    def _strings(self, node: Mapping[str, Any]) -> Iterator[Any]:
+        yield from FORMATS.get(str(node.get("format")), [])
+        parts = language((dict(node),))
+        if parts:
+            yield from texts(parts, 12, visits=3)
+        yield from self.pool.by_type["string"]
+
+    def _arrays(self, node: Mapping[str, Any], depth: int) -> Iterator[Any]:
+        prefix = [self.values(part, depth + 1) for part in node.get("prefixItems", [])]
+        more = self.values(node.get("items", True), depth + 1)
+        wanted = self.values(node["contains"], depth + 1) if "contains" in node else []
+        floor = least((dict(node),), "minItems")
+        ceiling = most((dict(node),), "maxItems")
+        counts = [floor, *(count for count in self.pool.counts if count >= floor and (ceiling is None or count <= ceiling))]
+        for count in dict.fromkeys(count for count in counts if count <= 64):
+            for items in self._fillings(prefix, more, wanted, count):
+                yield items
+        for index, choices in enumerate([*prefix, more]):
+            base = [options[0] for options in prefix[:index] if options]
+            if len(base) == index and index >= floor - 1:
+                yield from ([*base, choice] for choice in choices)
+
+    def _fillings(self, prefix: list[list[Any]], more: list[Any], wanted: list[Any], count: int) -> Iterator[list[Any]]:
+        for options in ([*wanted, *more], [*more, *self.pool.scalars], more[:1], wanted[:1]):
+            items: list[Any] = []
+            for index in range(count):
+                choices = prefix[index] if index < len(prefix) else options
+                if not choices:
+                    break
+                items.append(choices[(index - len(prefix)) % len(choices)] if index >= len(prefix) else choices[0])
+            if len(items) == count:
+                yield items
+
+    def _objects(self, node: Mapping[str, Any], depth: int) -> Iterator[Any]:
+        needed = [name for name in node.get("required", []) if isinstance(name, str)]
+        for name in needed:
+            needed += [other for other in (node.get("dependentRequired") or {}).get(name, []) if other not in needed]
+        choices = {name: self._property(node, name, depth) for name in dict.fromkeys([*needed, *node.get("properties", {})])}
+        base = {name: choices[name][0] for name in needed if choices[name]}
+        full = {**base, **{name: values[0] for name, values in choices.items() if values}}
+        yield base
+        yield full
+        for start in (base, full):
+            for name, values in choices.items():
+                for value in values:
+                    yield {**start, name: value}
+        pairs = [name for name in choices if name not in base][:6]
+        yield from ({**base, one: choices[one][0], other: choices[other][0]} for one in pairs for other in pairs if one < other and choices[one] and choices[other])
+        for name in self.pool.names:
+            if name not in choices:
+                for value in [*self._property(node, name, depth)[:3], *self.pool.scalars[:6]]:
+                    yield {**base, name: value}
+        for count in self.pool.counts:
+            yield {**base, **dict.fromkeys([f"k{index}" for index in range(max(0, count - len(base)))], "a")}
+
+    def _property(self, node: Mapping[str, Any], name: str, depth: int) -> list[Any]:
+        parts = node_property(node, name)
+        if not parts:
+            return ["a", 0, True, None, [], {}]
+        return self.values(parts[0] if len(parts) == 1 else self._joined(parts), depth + 1)
+
+    def _joined(self, parts: list[Schema]) -> Schema:
+        return False if False in parts else {"allOf": parts}
+
+
+def _merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Both schemas as one flat schema, near enough to build values from."""
+    out = dict(one)
+    for word, value in other.items():
+        if word not in out:
+            out[word] = value
+        elif word == "required":
+            out[word] = list(dict.fromkeys([*out[word], *value]))
+        elif word in ("properties", "patternProperties"):
+            mine = out[word]
+            out[word] = {**mine, **{name: {"allOf": [mine[name], schema]} if name in mine and mine[name] != schema else schema for name, schema in value.items()}}
+        elif word in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
+            out[word] = max(out[word], value)
+        elif word in ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"):
+            out[word] = min(out[word], value)
+        elif word == "type":
+            both = declared_types(out[word]) & declared_types(value)
+            out[word] = sorted({"number" if found == "fraction" else found for found in both})
+        elif word in ("$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "not"):
+            continue
+        else:
+            out[word] = value
+    return out

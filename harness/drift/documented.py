@@ -14,7 +14,7 @@ from harness.drift.document import Document, Schema
 from harness.inventory.walk import escape
 
 _LOOKING = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
-_FREE = (True, {}, None)
+_FREE: tuple[Any, ...] = (True, {}, None)
 
 
 def closed(document: Document) -> Document:
@@ -45,7 +45,7 @@ class _Closer:
             if pushed is not None:
                 return pushed
         out = self.inside(node)
-        if node.get("additionalProperties") in _FREE and "unevaluatedProperties" not in node and self.declares(node, 0):
+        if node.get("additionalProperties") in _FREE and "unevaluatedProperties" not in node and self.declares(node):
             out.pop("additionalProperties", None)
             out["unevaluatedProperties"] = False
         return out
@@ -90,7 +90,7 @@ class _Closer:
             return "object" in types([target]) if isinstance(target, bool) or "$ref" not in target else True
         return "object" in types([node])
 
-    def declares(self, node: Schema, depth: int) -> bool:
+    def declares(self, node: Schema) -> bool:
         return any(True for _ in declared(self.document, node))
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import re2
-
 from harness.drift.document import IN_PLACE, LISTS, MAPS, SINGLES, Document, Schema, normalise
+from harness.drift.linear import matcher
 from harness.drift.refused import Refused
-from harness.drift.regex import NotRegular, parse, re2_text
+from harness.drift.regex import NotRegular
 from harness.inventory.walk import NAMED, escape
 
 MAX_DEPTH = 32  # schemas below schemas
 MAX_JSON_DEPTH = 128  # the same, counted in JSON levels; also what `default` and `enum` may hold
 MAX_NODES = 5_000  # JSON objects and arrays
 MAX_BYTES = 256 * 1024
-_RE2_MEMORY = 4 * 1024 * 1024
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "admitted", "check_pattern", "check_size"]
 
@@ -74,15 +72,10 @@ def check_pattern(pattern: Any) -> None:
     """Raises Refused for a pattern that cannot be matched in linear time and bounded memory."""
     if not isinstance(pattern, str):
         raise Refused("broken-pattern", "", "a pattern must be text")
-    options = re2.Options()
-    options.max_mem = _RE2_MEMORY
-    options.log_errors = False
     try:
-        re2.compile(re2_text(parse(pattern)), options)
+        matcher(pattern)
     except NotRegular as error:
-        raise Refused("catastrophic-pattern", "", f"pattern {pattern[:80]!r}: {error}; it cannot be matched in linear time") from error
-    except re2.error as error:
-        raise Refused("catastrophic-pattern", "", f"pattern {pattern[:80]!r} is too expensive: {error}") from error
+        raise Refused("catastrophic-pattern", "", f"pattern {pattern[:80]!r} cannot be matched in linear time: {error}") from error
 
 
 def _patterns(document: Document) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -10,32 +9,24 @@ from typing import Any
 
 import jsonschema
 import jsonschema_rs
-import re2
 from jsonschema.exceptions import ValidationError
 from referencing import Registry
 
 from harness.drift.document import Schema
-from harness.drift.regex import NotRegular, parse, re2_text
+from harness.drift.linear import matcher
+from harness.drift.regex import NotRegular
 
 Check = Callable[[Any], bool]
 _EMPTY: Registry[Any] = Registry()
 
 
-@functools.lru_cache(maxsize=512)
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    options = re2.Options()
-    options.log_errors = False
-    found = re2.compile(re2_text(parse(pattern)), options)
-    return lambda text: found.search(text) is not None
-
-
 def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not _matcher(pattern)(instance):
+    if isinstance(instance, str) and not matcher(pattern)(instance):
         yield ValidationError(f"does not match {pattern!r}")
 
 
 def _names(instance: dict[str, Any], pattern: str) -> Iterator[str]:
-    matches = _matcher(pattern)
+    matches = matcher(pattern)
     return (name for name in instance if matches(name))
 
 
@@ -55,12 +46,13 @@ def _additional(validator: Any, extra: Any, instance: Any, schema: Any) -> Itera
 
 def _multiple_of(_validator: Any, divisor: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     """By the decimal text of both numbers, since 0.3 is a multiple of 0.1 on the wire, whatever doubles make of it."""
-    if isinstance(instance, (int, float)) and not isinstance(instance, bool):
-        if not math.isfinite(instance) or Fraction(str(instance)) % Fraction(str(divisor)):
-            yield ValidationError(f"no multiple of {divisor}")
+    if not isinstance(instance, (int, float)) or isinstance(instance, bool):
+        return
+    if not math.isfinite(instance) or Fraction(str(instance)) % Fraction(str(divisor)):
+        yield ValidationError(f"no multiple of {divisor}")
 
 
-_SECOND = jsonschema.validators.extend(
+_SECOND = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # the stubs leave it bare
     jsonschema.Draft202012Validator,
     {"pattern": _pattern, "patternProperties": _pattern_properties, "additionalProperties": _additional, "multipleOf": _multiple_of},
 )

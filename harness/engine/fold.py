@@ -163,9 +163,9 @@ def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Resu
     if ends and ends[-1].trouble is not None:
         codes.add(Exit(ends[-1].trouble.exit_code))
         reasons.append(told(ends[-1].trouble))
-    if not ends:
+    for lack in lacks(starts, ends, verdicts):
         codes.add(Exit.INCOMPLETE)
-        reasons.append("the run did not come to its end")
+        reasons.append(lack)
     totals = Counter(v.outcome for v in verdicts)
     return Results(
         run=starts[0].run if starts else "",
@@ -180,6 +180,15 @@ def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Resu
         environment=starts[0].environment if starts else {},
         verdicts=verdicts,
     )
+
+
+def lacks(starts: Sequence[RunRecord], ends: Sequence[RunRecord], verdicts: Sequence[Verdict]) -> list[str]:
+    """What the evidence as a whole is short of: its frame, or items that were planned and left no trace."""
+    planned = [item for start in starts for item in start.options.get("items", ())]
+    judged = {verdict.item for verdict in verdicts}
+    found = [] if starts else ["the evidence lacks its beginning"]
+    found += [] if ends else ["the run did not come to its end"]
+    return found + [f"{item}: was planned and left no evidence" for item in planned if item not in judged]
 
 
 def told(trouble: Trouble) -> str:

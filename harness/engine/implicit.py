@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
+from harness.expect.audit_table import name_of, spell
 from harness.expect.view import View
 from harness.model.digest import NotCanonical, canonical_text
-from harness.model.evidence import PlanItemRecord, Trouble
+from harness.model.evidence import ClientExchange, PlanItemRecord, StepRecord, Trouble
 from harness.model.finding import Finding
 from harness.model.scenario import Scenario
 
@@ -32,11 +33,28 @@ def ran_to_the_end(scenario: Scenario, view: View) -> Iterator[Finding]:
         return
     trouble = ends[-1].trouble
     if trouble is None:
+        yield from every_step_is_there(scenario, view)
         return
     steps = [s for s in view.steps.values() if s.trouble is not None]
     step = steps[0].step if steps else ""
     where = next((str(s.location) for s in scenario.steps if s.id == step), str(scenario.location))
     yield from_trouble(trouble, step, where)
+
+
+def every_step_is_there(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """A scenario that met no trouble has a record of each step; one that is gone took its expectations with it."""
+    recorded = {(r.phase == "cleanup", r.step) for r in view.records if isinstance(r, StepRecord)}
+    wanted = [(False, step) for step in scenario.steps] + [(True, step) for step in scenario.cleanup]
+    for cleanup, step in wanted:
+        if (cleanup, step.id) not in recorded:
+            yield Finding(
+                id="scenario-broken-off",
+                severity="error",
+                message=f"the evidence holds no record of step {step.id!r}, so what was expected of it was not judged",
+                where=str(step.location),
+                step=step.id,
+                fix="judge the evidence as the run wrote it",
+            )
 
 
 def from_trouble(trouble: Trouble, step: str, where: str) -> Finding:
@@ -114,6 +132,20 @@ def audit_is_whole(scenario: Scenario, view: View) -> Iterator[Finding]:
             )
 
 
+def audit_is_complete(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`audit-incomplete`: a call, of cleanup too, whose records fit no outcome of the table."""
+    for trail in view.trails.values():
+        if not name_of(trail):
+            yield Finding(
+                id="audit-incomplete",
+                message=f"the audit's records of one call of {trail[0].get('tool')} fit no outcome",
+                where=str(scenario.location),
+                expected="all records of one outcome, in order",
+                actual=[spell(record) for record in trail],
+                fix="docs/operator-api.md lists the records of each outcome",
+            )
+
+
 def canonical_or_empty(record: object) -> str:
     try:
         return canonical_text(record)
@@ -138,8 +170,6 @@ def access_was_restored(scenario: Scenario, view: View) -> Iterator[Finding]:
 
 def cleanup_worked(scenario: Scenario, view: View) -> Iterator[Finding]:
     """`cleanup-failed`: something the scenario made is still there (a warning: it changes no claim)."""
-    from harness.model.evidence import ClientExchange
-
     for record in view.records:
         if not isinstance(record, ClientExchange) or record.phase != "cleanup":
             continue
@@ -156,4 +186,4 @@ def cleanup_worked(scenario: Scenario, view: View) -> Iterator[Finding]:
             )
 
 
-CHECKS: tuple[Check, ...] = (ran_to_the_end, witness_was_awake, audit_is_whole, access_was_restored, cleanup_worked)
+CHECKS: tuple[Check, ...] = (ran_to_the_end, witness_was_awake, audit_is_whole, audit_is_complete, access_was_restored, cleanup_worked)

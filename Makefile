@@ -52,6 +52,10 @@ real: setup .real/mem0/.locked ## A vendor's own server, untouched, behind tap a
 	$(BIN)/harness run scenarios/local --level local
 	$(BIN)/pytest real
 
+.PHONY: bench
+bench: setup ## Figures, as a table; nothing is judged by them
+	$(BIN)/python -m bench
+
 .PHONY: lint
 lint: setup ## Style
 	$(BIN)/ruff check

@@ -8,7 +8,7 @@ in however many processes, one claim wins.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -65,6 +65,10 @@ class Call:
     arguments: Mapping[str, Any]
     credential_version: int = 0
     traceparent: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """What of the agent's `_meta` is the provider's business."""
+    era: str = "modern"
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,9 @@ class Approval:
     traceparent: str | None
     requested_at: str
     expires_at: str
+    meta: dict[str, Any] = field(default_factory=dict)
+    era: str = "modern"
+    timeout_s: float | None = None
     decided_by: str | None = None
     decided_at: str | None = None
     reason: str | None = None
@@ -105,7 +112,7 @@ _PUBLIC = (
     "id", "state", "run", "invocation", "connection", "tool", "risk", "arguments", "arguments_digest", "schema_hash",
     "requested_at", "expires_at", "decided_by", "decided_at", "reason", "execution",
 )  # fmt: skip
-_FIELDS = tuple(field.name for field in fields(Approval))
+_FIELDS = tuple(each.name for each in fields(Approval))
 
 
 def _tool_key(connection: str, tool: str) -> str:
@@ -126,7 +133,7 @@ class Approvals:
         now = self._clock.now()
         context = {name: getattr(call, name) for name in Call.__dataclass_fields__}
         approval = Approval(
-            **{**context, "arguments": dict(call.arguments)},
+            **{**context, "arguments": dict(call.arguments), "meta": dict(call.meta)},
             id=self._ids.new("ap"),
             state="pending",
             arguments_digest=arguments_digest(call.arguments),
@@ -279,4 +286,4 @@ class Approvals:
 
 
 def _from(doc: Document) -> Approval:
-    return Approval(**{name: doc[name] for name in _FIELDS})
+    return Approval(**{name: doc[name] for name in _FIELDS if name in doc})

@@ -44,6 +44,7 @@ class Call:
     where: Json = field(default_factory=dict)
     answer: Answer | UpstreamFailure | None = None
     measure: Measure = NO_MEASURE
+    flags: tuple[str, ...] = ()
     ended: bool = False
     holds: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -61,6 +62,11 @@ class Call:
     def traceparent(self) -> str | None:
         value = self.meta.get("traceparent")
         return value if isinstance(value, str) and len(value) <= 256 else None
+
+    @property
+    def forwarded_meta(self) -> Json:
+        """What of the agent's `_meta` is the provider's business."""
+        return {k: v for k, v in self.meta.items() if k != "progressToken" and not k.startswith((PREFIX, "io.modelcontextprotocol/"))}
 
     @property
     def asked_timeout(self) -> object:

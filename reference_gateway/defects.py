@@ -25,6 +25,7 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "swap-responses": ("", "a read is answered with the answer of another call on the same connection"),
     "bypass-tap": ("ADDRESS", "tools/call goes to ADDRESS instead of the connection's URL"),
     "spawn-subprocess": ("", "a bridge call starts a local process"),
+    "unflagged-result": ("", "a result that looks like an injected instruction is not flagged"),
     "normalise-schema": ("", "input schemas are re-serialised, so that their hash changes"),
 }
 

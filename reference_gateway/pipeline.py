@@ -7,7 +7,6 @@ the outcome is never guessed and never retried; a crash there reads as `unknown`
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,12 +30,12 @@ from reference_gateway.permission import Decision, decide
 from reference_gateway.provider import Answer, ProviderCall
 from reference_gateway.results import PREFIX, CallOutcome, Reply, annotated, judged, own_result, refusal, replayed, waiting
 from reference_gateway.runs import Run
+from reference_gateway.screen import suspicions
 from reference_gateway.store.base import Store
 from reference_gateway.upstream import Era, Progress
 from reference_gateway.wire import FETCH_FAILED, Json, UpstreamFailure
 
 MAX_TIMEOUT_S = 60.0
-MAX_HELD = 10_000
 
 log = logger("pipeline")
 
@@ -62,7 +61,6 @@ class Pipeline:
         self._parts = parts
         self._validators = Validators()
         self._closing = False
-        self._held: OrderedDict[str, tuple[Json, Era, float | None]] = OrderedDict()
         self._early: dict[str, Answer | UpstreamFailure] = {}
         execution: tuple[Stage, ...] = (self.record_intent, self.dispatch, self.guard_result, self.record_outcome)
         self._execution = execution
@@ -78,6 +76,13 @@ class Pipeline:
     async def run(self, call: Call) -> Reply:
         """All stages for an agent's call. Raises StoreError when a record cannot be written; then nothing more is done."""
         return await self._through(self._stages, call)
+
+    def malformed(self, call: Call) -> Reply:
+        """For a call whose arguments are no object: refused before anything is looked at, and recorded like every other refusal."""
+        if call.run.state == "ended":
+            return self._deny(call, "run_ended")
+        call.connection, call.tool, call.name = self._parts.connections.route(call.run, call.name)
+        return self._deny(call, "invalid_arguments", "they are not an object")
 
     async def execute(self, call: Call) -> Reply:
         """The second half, for a call whose approval was just claimed."""
@@ -104,6 +109,7 @@ class Pipeline:
         """Who calls was settled by the token; what exactly is asked is settled here."""
         try:
             call.digest = arguments_digest(call.arguments)
+            arguments_digest(call.forwarded_meta)
         except NotCarried as error:
             call.unsound = error.message
         if call.run.state == "ended":
@@ -176,12 +182,12 @@ class Pipeline:
                 arguments=call.arguments,
                 credential_version=self._parts.connections.credential_version(call.target),
                 traceparent=call.traceparent,
+                meta=call.forwarded_meta,
+                era=call.era,
+                timeout_s=call.timeout_s,
             )
         )
         self._parts.clock.call_later(LIFETIME.total_seconds(), self.expire_due)
-        self._held[approval.id] = (call.meta, call.era, call.timeout_s)
-        if len(self._held) > MAX_HELD:
-            self._held.popitem(last=False)
         if "dispatch-before-approval" in self._parts.defects:
             await self.dispatch(call)
             if call.answer is not None:
@@ -202,18 +208,12 @@ class Pipeline:
             self._parts.clock.call_later(left, self.expire_due)
 
     def held(self, run: Run, approval: Approval, connection: Connection, tool: Tool) -> Call:
-        """The call as it was asked for. What a restart forgets (era, timeout) has a default."""
-        client = connection.client
-        default = min(connection.settings.tool_timeout_s or client.default_timeout_s, MAX_TIMEOUT_S)
-        meta, era, timeout_s = self._held.pop(approval.id, ({"traceparent": approval.traceparent}, "modern", default))
-        call = Call(run, connection.exposed(tool.name), approval.arguments, meta, era, approval.invocation)
-        call.connection, call.tool, call.approval, call.digest, call.timeout_s = (
-            connection,
-            tool,
-            approval,
-            approval.arguments_digest,
-            timeout_s,
-        )
+        """The call exactly as it was asked for, whether or not this is the process that was asked."""
+        default = min(connection.settings.tool_timeout_s or connection.client.default_timeout_s, MAX_TIMEOUT_S)
+        era: Era = "legacy" if approval.era == "legacy" else "modern"
+        call = Call(run, connection.exposed(tool.name), approval.arguments, approval.meta, era, approval.invocation)
+        call.connection, call.tool, call.approval, call.digest = connection, tool, approval, approval.arguments_digest
+        call.timeout_s = approval.timeout_s or default
         return call
 
     async def record_intent(self, call: Call) -> Reply | None:
@@ -246,8 +246,7 @@ class Pipeline:
         if call.approval is not None and call.approval.id in self._early:
             call.answer = self._early.pop(call.approval.id)
             return None
-        kept = {k: v for k, v in call.meta.items() if k != "progressToken" and not k.startswith((PREFIX, "io.modelcontextprotocol/"))}
-        sent = ProviderCall(call.entry.name, call.arguments, kept, call.era, call.entry.input_schema, call.progress)
+        sent = ProviderCall(call.entry.name, call.arguments, call.forwarded_meta, call.era, call.entry.input_schema, call.progress)
         with Deadline(self._parts.clock, call.timeout_s or MAX_TIMEOUT_S):
             try:
                 if call.approval is not None and "approve-twice" in self._parts.defects:
@@ -264,6 +263,7 @@ class Pipeline:
         if isinstance(call.answer, Answer):
             try:
                 result, call.measure = judged(call.answer.result)
+                call.flags = () if "unflagged-result" in self._parts.defects else suspicions(result)
                 call.answer = self._spoiled(call, Answer(result, call.answer.status))
             except UpstreamFailure as failure:
                 failure.status = call.answer.status
@@ -302,7 +302,8 @@ class Pipeline:
         call.target.health = "ok"
         failed = answer.result.get("isError") is True
         outcome: CallOutcome = "tool_error" if failed else "success"
-        reply = Reply(annotated(answer.result, call.invocation, outcome, "provider", "tool_error" if failed else None))
+        more = {"flags": list(call.flags)} if call.flags else {}
+        reply = Reply(annotated(answer.result, call.invocation, outcome, "provider", "tool_error" if failed else None, **more))
         if failed:
             return self._end(call, "call_failed", "failure", "tool_error", reply)
         return self._end(call, "call_completed", "success", "tool_completed", reply)
@@ -322,6 +323,8 @@ class Pipeline:
             "result_bytes": call.measure.size,
             "result_digest": call.measure.digest or None,
         }
+        if call.flags:
+            details["result_flags"] = list(call.flags)
         if call.answer is not None and call.answer.status is not None:
             details["provider_status"] = call.answer.status
         if isinstance(call.answer, UpstreamFailure) and call.answer.rpc is not None:

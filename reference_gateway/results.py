@@ -89,7 +89,9 @@ def replayed(invocation: str, approval: Approval, original: str) -> Reply:
         return Reply(own_result(text, invocation, "replayed", "idempotent_replay", replay_of=original))
     meta = approval.result.get("_meta")
     origin: Origin = "gateway" if isinstance(meta, dict) and meta.get(f"{PREFIX}origin") == "gateway" else "provider"
-    return Reply(annotated(approval.result, invocation, "replayed", origin, "idempotent_replay", replay_of=original))
+    flags = meta.get(f"{PREFIX}flags") if isinstance(meta, dict) else None
+    more = {"flags": flags} if flags else {}
+    return Reply(annotated(approval.result, invocation, "replayed", origin, "idempotent_replay", replay_of=original, **more))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Writes those parts of docs/ that say what the code says: `make docs`. A test compares the two.
+"""Writes those parts of docs/ that say what the code says, and the JSON Schema of scenarios: `make docs`. Tests compare the two.
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->` in a page; everything else of the page is written by hand.
 """
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from harness.cli.main import app
 from harness.drift.rules import TABLE as DRIFT_RULES
-from harness.engine.vocabulary import kinds, verbs
+from harness.engine.vocabulary import kinds, load_vocabulary, verbs
 from harness.expect.audit_table import DENY, UPSTREAM
 from harness.expect.audit_table import TABLE as AUDIT
 from harness.fake.kit import providers as stand_ins
@@ -26,6 +26,7 @@ from harness.local.base import servers as local_servers
 from harness.model.drift import SEVERITIES
 from harness.pytest_plugin import pytest_addoption
 from harness.report.base import load_reports
+from harness.scenario.schema import write_schema
 from harness.tap.fault import FAULT_KINDS, Fault
 from harness.tap.mutate import MUTATION_KINDS
 from reference_gateway.defects import KNOWN as DEFECTS
@@ -228,6 +229,7 @@ def main() -> int:
         if new != old:
             path.write_text(new, encoding="utf-8")
             sys.stdout.write(f"renewed {path.name}\n")
+    write_schema(DOCS / "scenario.schema.json", load_vocabulary())
     return 0
 
 

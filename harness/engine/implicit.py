@@ -85,7 +85,7 @@ def trouble_id(trouble: Trouble) -> str:
 
 def witness_was_awake(scenario: Scenario, view: View) -> Iterator[Finding]:
     """`witness-blind`: a tap that missed the gateway's discovery, or counts other dispatches than the audit, proves nothing."""
-    if view.item is None or not view.controls("access"):
+    if view.item is None or not (view.controls("access") or view.steps):
         return  # set-up did not get far enough for a gateway to have discovered anything
     for connection in view.providers:
         seen = [e for c, e in view.exchanges if c == connection]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.engine.documents import view_of
+from harness.engine.documents import key_of, view_of
 from harness.engine.evaluate import evaluate
 from harness.engine.fold import fold, results_of
 from harness.engine.implicit import implicit_findings
@@ -29,7 +29,7 @@ def judge(records: Sequence[EvidenceRecord]) -> Results:
     documents: dict[str, Document] = {}
     for record in records:
         if isinstance(record, PlanItemRecord):
-            documents.update(record.embedded)
+            documents.update(unaltered(record.embedded))
     starts = [r for r in records if isinstance(r, PlanItemRecord) and r.phase == "start"]
     if not starts:
         raise LoadError("the evidence holds no plan item", where="evidence", fix="use the evidence.jsonl of a whole run")
@@ -37,6 +37,18 @@ def judge(records: Sequence[EvidenceRecord]) -> Results:
     verdicts = tuple(judge_item(start, of_item(records, start.item), parsed) for start in starts)
     runs = [r for r in records if isinstance(r, RunRecord)]
     return results_of(runs, verdicts)
+
+
+def unaltered(embedded: Mapping[str, Document]) -> Mapping[str, Document]:
+    """Documents are named by their content, so that nobody weakens an expectation after the run."""
+    for key, document in embedded.items():
+        if key_of(document) != key:
+            raise LoadError(
+                f"the {document.kind} {document.name} in the evidence is not the one that was run",
+                where="evidence",
+                fix="use the evidence as the run wrote it",
+            )
+    return embedded
 
 
 class Parsed:

@@ -255,7 +255,7 @@ async def serve_app(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
         listener.close()
         raise PortInUse(f"port {port} cannot be bound: {error.strerror}", where=f"127.0.0.1:{port}", fix="leave the port out") from error
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = _Server(uvicorn.Config(app, http="h11", ws="none", lifespan="on", log_level="warning", access_log=False))
+    server = _Server(uvicorn.Config(_leaving(app, lambda: server.leave.is_set()), http="h11", ws="none", lifespan="on", log_level="warning", access_log=False))
     task = asyncio.create_task(server._serve([listener]))  # serve() would take over the process's signal handlers
     ready = asyncio.create_task(server.ready.wait())
     try:
@@ -269,6 +269,19 @@ async def serve_app(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
         if server.ready.is_set():
             await task
         listener.close()
+
+
+def _leaving(app: ASGIApp, leaving: Callable[[], bool]) -> ASGIApp:
+    """The app, whose calls still parked when the stand-in is stopped end without a word: they are cancelled, nothing broke."""
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not leaving():
+                raise
+
+    return served
 
 
 class _Server(uvicorn.Server):

@@ -11,8 +11,8 @@ PACKAGE = Path(harness.__file__).resolve().parent
 
 def data_root(package: Path = PACKAGE) -> Path:
     """The folder that holds scenarios/, providers/, inventories/: the checkout, else the installed package's own `_data`."""
-    checkout = package.parent
-    return checkout if (checkout / "scenarios").is_dir() else package / "_data"
+    shipped = package / "_data"  # first: a stray folder beside an installed package must not win over what it came with
+    return shipped if shipped.is_dir() else package.parent
 
 
 def shown(path: Path) -> str:

@@ -19,6 +19,7 @@ NOT_OURS = {
     ".import_linter_cache",
     ".mutants",
     ".real",
+    ".targets",
     "__pycache__",
     "build",
     "dist",

@@ -105,6 +105,7 @@ def test_an_unknown_provider_gets_a_suggestion(tmp_path: Path) -> None:
 def test_data_stands_beside_the_package_in_a_checkout_and_inside_it_when_installed(tmp_path: Path) -> None:
     package = tmp_path / "harness"
     package.mkdir()
-    assert data_root(package) == package / "_data"
-    (tmp_path / "scenarios").mkdir()
     assert data_root(package) == tmp_path
+    (package / "_data").mkdir()
+    (tmp_path / "scenarios").mkdir()  # of somebody else: it does not win over what the package came with
+    assert data_root(package) == package / "_data"

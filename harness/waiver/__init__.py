@@ -1,0 +1,1 @@
+"""Accepted exceptions: `waivers.yaml` read, written and applied."""

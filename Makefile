@@ -36,6 +36,15 @@ accept: setup ## The main job: every scenario against our own stand-ins
 test: setup ## The tests
 	$(BIN)/pytest -n 2 tests
 
+$(VENV)/.fleet: tests/fleet/requirements.txt $(VENV)/.installed
+	$(PIP) install --quiet --no-deps --require-hashes -r $<
+	@touch $@
+
+.PHONY: test-fleet
+test-fleet: setup $(VENV)/.fleet ## A fleet on a Dask cluster of processes: the same result as on a process pool
+	$(BIN)/pytest tests/fleet/on_cluster.py
+	$(BIN)/python tests/fleet/measure.py
+
 .PHONY: scenarios
 scenarios: setup ## The second door: the same scenarios as pytest items
 	$(BIN)/pytest -n 2 scenarios
@@ -47,14 +56,38 @@ scenarios: setup ## The second door: the same scenarios as pytest items
 	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r $<
 	@cp $< $@
 
+# The same for software from npm; no script of a package is run.
+.real/npm/%/.locked: real/npm/%/package-lock.json
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	cp real/npm/$*/package.json $< $(@D)
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cp $< $@
+
+REAL_DRIFT := .real/papr/.locked .real/npm/everything-old/.locked .real/npm/everything-new/.locked .real/npm/memory/.locked
+
 .PHONY: real
-real: setup .real/mem0/.locked ## A vendor's own server, untouched, behind tap and gateway (level local)
+real: setup .real/mem0/.locked $(REAL_DRIFT) ## A vendor's own server, untouched, behind tap and gateway (level local)
 	$(BIN)/harness run scenarios/local --level local
 	$(BIN)/pytest real
+
+.PHONY: test-relay
+test-relay: setup ## What needs namespaces: an agent in a sandbox behind the relay (red where the kernel forbids them)
+	$(BIN)/harness run scenarios/relay
+	$(BIN)/pytest relay_tests
 
 .PHONY: bench
 bench: setup ## Figures, as a table; nothing is judged by them
 	$(BIN)/python -m bench
+
+.PHONY: gateways-light
+gateways-light: setup ## Gateways of other people (FastMCP, mcp-proxy, ctrlrun), unchanged, judged as written down
+	$(BIN)/pytest gateways/test_light.py
+
+.PHONY: torture
+torture: setup ## 1,000 tampered bundles, all detected, and 100 clean ones, none refused
+	$(BIN)/harness run MEM-1 --protocol 2026-07-28 --report none --reports-dir build/torture
+	$(BIN)/python tools/torture_bundles.py build/torture/latest/evidence.jsonl
 
 .PHONY: lint
 lint: setup ## Style
@@ -72,6 +105,7 @@ contracts: setup ## Who may import whom, and how large a module or function may 
 .PHONY: docs
 docs: setup ## Regenerate the pages that come from the code
 	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tools/make_drift_docs.py
 
 .PHONY: wheel-check
 wheel-check: setup ## Build the wheel, install it alone elsewhere, run a scenario from it
@@ -89,3 +123,11 @@ $(UV):
 clean: ## Remove what was installed and written
 	rm -rf $(VENV) .real dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find reports -mindepth 1 ! -name README.md -delete
+
+.PHONY: bench
+bench: setup ## Measure gateway and harness side by side; prints one table, fails for no figure
+	$(BIN)/python -m bench
+
+.PHONY: mutants
+mutants: setup ## Break copies of the gateway in small ways; prints the share that tests and scenarios notice
+	$(BIN)/python tools/mutants.py

@@ -53,7 +53,7 @@ def _call_rows(direct: Path, ours: Path) -> list[Row]:
             f"latency p50 ms, {what}",
             spread([r.p50_ms for r in ours.rounds], ".1f"),
             f"direct {spread([r.p50_ms for r in direct.rounds], '.1f')}",
-            f"+{added:.1f} ms",
+            f"{added:+.1f} ms",
         ),
         (
             f"gateway CPU-ms/call, {what}",
@@ -69,7 +69,12 @@ def discovery_rows() -> list[Row]:
     speed = hashing(found.tools)
     total = found.connect_s + found.list_s
     return [
-        ("discovery of 82 tools, five providers, s", f"{total:.2f}", f"connect {found.connect_s:.2f}, agent's list {found.list_s:.2f}", "target < 2 s"),
+        (
+            "discovery of 82 tools, five providers, s",
+            f"{total:.2f}",
+            f"connect {found.connect_s:.2f}, agent's list {found.list_s:.2f}",
+            "target < 2 s",
+        ),
         (
             f"schema hashing, tools/CPU-s ({speed.schema_bytes} B)",
             f"{speed.per_second:.0f}",
@@ -84,7 +89,12 @@ def start_rows(times: int) -> list[Row]:
     help_ratio = statistics.median(shown.seconds) / statistics.median(shown.reference)
     door_ratio = statistics.median(door.start.seconds) / statistics.median(door.start.reference)
     return [
-        ("harness --help, s", spread(shown.seconds, ".2f"), f"python -c pass {spread(shown.reference, '.2f')}", f"{help_ratio:.1f} ×; target < 0.4 s"),
+        (
+            "harness --help, s",
+            spread(shown.seconds, ".2f"),
+            f"python -c pass {spread(shown.reference, '.2f')}",
+            f"{help_ratio:.1f} ×; target < 0.4 s",
+        ),
         (
             "gateway start to ready, s",
             spread(door.start.seconds, ".2f"),
@@ -98,7 +108,8 @@ def start_rows(times: int) -> list[Row]:
 
 def run_rows(rounds: int) -> list[Row]:
     whole = harness_run()
-    turns = [(harness_run(*SUBSET, "--jobs", "1", "--report", "none"), harness_run(*SUBSET, "--jobs", "4", "--report", "none")) for _ in range(rounds)]
+    quiet = (*SUBSET, "--report", "none", "--jobs")
+    turns = [(harness_run(*quiet, "1"), harness_run(*quiet, "4")) for _ in range(rounds)]
     one, four = [a.per_second for a, _ in turns], [b.per_second for _, b in turns]
     ratio = statistics.median(four) / statistics.median(one)
     return [
@@ -152,8 +163,9 @@ def main() -> int:
         return 1
     console.print(table)
     console.print(
-        f"{about}\nCalls: get_memory on the mem0 stand-in, {calls[0].result_bytes} B a result, allowed tool (no approval), one synthetic memory, no seed needed; "
-        f"direct = agent to stand-in, gateway = agent to gateway to stand-in, no tap between; SQLite, synchronous=FULL, two commits a call; every answer checked.\n"
+        f"{about}\n"
+        f"Calls: get_memory on the mem0 stand-in, {calls[0].result_bytes} B a result, allowed tool (no approval), one synthetic memory, no seed.\n"
+        "Direct = agent to stand-in; gateway = agent to gateway to stand-in, no tap between; SQLite, synchronous=FULL; every answer checked.\n"
         f"Measured in {time.perf_counter() - began:.0f} s."
     )
     return 0

@@ -21,13 +21,16 @@ from reference_gateway.background import Background
 from reference_gateway.clock import Clock, SystemClock, TestClock
 from reference_gateway.connections import Connections
 from reference_gateway.control import PREFIX, Control
+from reference_gateway.control_access import AccessRoutes
 from reference_gateway.control_tenants import TenantRoutes
 from reference_gateway.decisions import Decisions
 from reference_gateway.defects import Defects
 from reference_gateway.egress import Egress
 from reference_gateway.ids import Ids, RandomIds
 from reference_gateway.log import logger
+from reference_gateway.operators import Operators
 from reference_gateway.pipeline import Parts, Pipeline
+from reference_gateway.policy import Policies
 from reference_gateway.runs import Runs
 from reference_gateway.store.base import Store
 from reference_gateway.store.sqlite import SqliteStore
@@ -67,10 +70,11 @@ class Gateway:
         self._approvals = Approvals(store, audit, self.clock)
         vault = Vault(load_key(options.vault_key_file, options.vault_key), store)
         self._connections = Connections(
-            store=store, audit=audit, vault=vault, egress=self._egress, clock=self.clock, defects=defects, background=self._background
+            store=store, audit=audit, vault=vault, egress=self._egress, clock=self.clock, defects=defects, background=self._background, ids=ids
         )
         runs = Runs(store, audit, self.clock, ids)
-        parts = Parts(store, audit, self._approvals, self._connections, self.clock, ids, defects)
+        policies, operators = Policies(store, audit), Operators(store, audit, ids)
+        parts = Parts(store, audit, self._approvals, self._connections, policies, runs, self.clock, ids, defects)
         self._pipeline = Pipeline(parts)
         self._decisions = Decisions(parts, self._pipeline, runs)
         self._mcp, self._agents = Surface(runs, self._connections, self._pipeline).app()
@@ -84,16 +88,19 @@ class Gateway:
             clock=self.clock,
             ids=ids,
         )
-        self._operator = Control(
+        self.control = Control(
             token=options.operator_token,
             tenants=tenants,
+            access=AccessRoutes(tenants=tenants, connections=self._connections, policies=policies, operators=operators, runs=runs),
+            operators=operators,
             connections=self._connections,
             store=store,
             clock=self.clock,
             egress=self._egress,
             allow_loopback=options.allow_loopback,
             stop=stop,
-        ).app()
+        )
+        self._operator = self.control.app()
 
     def stopping(self) -> None:
         """To be called as soon as the end is near, before requests are cut off."""
@@ -119,7 +126,7 @@ class Gateway:
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self._approvals.recover()
         self._connections.load()
-        self._pipeline.watch_expiry()
+        self._pipeline.holding.watch_expiry()
         async with self._mcp.router.lifespan_context(self._mcp):
             try:
                 yield

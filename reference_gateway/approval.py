@@ -7,7 +7,7 @@ in however many processes, one claim wins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Literal
@@ -127,6 +127,19 @@ class Approvals:
         self._audit = audit
         self._clock = clock
         self._ids = ids or RandomIds()
+        self._watchers: list[Callable[[str], None]] = []
+
+    def watch(self, watcher: Callable[[str], None]) -> None:
+        """`watcher` is called with the id of each approval whose state changes in this process; it must not raise."""
+        self._watchers.append(watcher)
+
+    def _tell(self, approval: str) -> None:
+        for watcher in self._watchers:
+            watcher(approval)
+
+    def pending_until(self) -> list[str]:
+        """When each pending approval of the whole store expires."""
+        return [doc["expires_at"] for doc in self._store.approvals(None, state="pending")]
 
     def request(self, call: Call) -> Approval:
         """A pending approval and its audit pair. Raises NotCarried for arguments that have no exact digest."""
@@ -233,6 +246,7 @@ class Approvals:
                 self._audit.append(**self.record(current, "approval_resolved", outcome, decision, audit_reason, f"operator:{by}"))
         if not won:
             raise ApprovalConflict(approval, self.get(None, approval).state)
+        self._tell(approval)
         return self.get(None, approval)
 
     def finish(
@@ -257,6 +271,7 @@ class Approvals:
         }
         if not self._store.approval_transition(approval, "executing", state, **changes):
             raise ApprovalConflict(approval, current.state)
+        self._tell(approval)
         return self.get(None, approval)
 
     # time and crashes
@@ -271,6 +286,7 @@ class Approvals:
                     approval = _from({**doc, "state": "expired", "decided_at": now, "reason": "action_expired"})
                     self._audit.append(**self.record(approval, "approval_resolved", "denied", "deny", "action_expired", "gateway"))
                     expired.append(approval)
+                    self._tell(approval.id)
         return expired
 
     def recover(self) -> list[Approval]:

@@ -18,6 +18,8 @@ Event = Literal[
     "policy_decision", "call_started", "call_completed", "call_failed", "call_denied", "call_replayed",
     "approval_requested", "approval_resolved",
     "discovery", "connection_created", "connection_deleted", "permission_changed", "grant_revoked", "run_created", "run_ended",
+    "tool_quarantined", "tool_reviewed", "tool_removed", "policies_changed", "agents_changed",
+    "operator_created", "operator_deleted", "run_mode_changed", "task_taken",
 ]  # fmt: skip
 Outcome = Literal["pending", "success", "failure", "denied", "timeout", "cancelled", "unknown"]
 Decision = Literal["allow", "deny", "require_approval"]

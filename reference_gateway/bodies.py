@@ -38,12 +38,43 @@ class ConnectionBody(Body):
     auth: AuthBody = AuthBody(scheme="none")
     credentials: dict[str, str] = Field(default_factory=dict)
     permissions: dict[str, str] = Field(default_factory=dict)
-    quarantine: bool = False
+    quarantine: bool | None = None
+    agents: list[Name] | None = None
     tool_timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] | None = None
 
 
 class PermissionsBody(Body):
     permissions: dict[str, str]
+
+
+class PolicyBody(Body):
+    """Lists that are left out select everything, empty ones nothing."""
+
+    id: Name
+    permission: Literal["allowed", "ask_first", "off"]
+    agents: list[Name] | None = None
+    connections: Annotated[list[str], Field(min_length=1)] | None = None
+    tools: Annotated[list[str], Field(min_length=1)] | None = None
+    risks: Annotated[list[Literal["read", "write", "destructive"]], Field(min_length=1)] | None = None
+
+
+class PoliciesBody(Body):
+    policies: Annotated[list[PolicyBody], Field(max_length=1000)]
+
+
+class AgentsBody(Body):
+    """None: every agent; an empty list: no agent."""
+
+    agents: list[Name] | None
+
+
+class OperatorBody(Body):
+    operator: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    role: Literal["operator", "viewer"]
+
+
+class ModeBody(Body):
+    mode: Literal["execute", "planning", "ask"]
 
 
 class RunBody(Body):
@@ -53,14 +84,22 @@ class RunBody(Body):
     subject: Name | None = None
     mode: Literal["execute", "planning", "ask"] = "execute"
     ttl_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 900.0
+    waiting: Literal["result", "hold", "input_required"] = "result"
+    takes_task: bool = False
 
 
 class ApproveBody(Body):
-    by: Name
+    by: Name | None = None
 
 
 class RejectBody(Body):
-    by: Name
+    by: Name | None = None
+    reason: Annotated[str, Field(max_length=2000)] | None = None
+
+
+class ReviewBody(Body):
+    decision: Literal["allow", "keep_blocked"]
+    by: Name | None = None
     reason: Annotated[str, Field(max_length=2000)] | None = None
 
 

@@ -32,6 +32,8 @@ class Call:
     era: Era
     invocation: str
     progress: Progress | None = None
+    request_state: str | None = None
+    """What the gateway gave the agent to come back with (2026-07-28)."""
 
     connection: Connection | None = None
     tool: Tool | None = None

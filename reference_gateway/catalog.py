@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -88,6 +89,10 @@ class Catalog:
     def active(self) -> list[Tool]:
         return [tool for tool in self.tools.values() if tool.status == "active"]
 
+    def listed(self) -> list[Tool]:
+        """What the provider offers, whether or not anybody may use it."""
+        return [tool for tool in self.tools.values() if tool.status != "removed"]
+
     def doc(self) -> Json:
         return {
             "tools": [tool.doc() for tool in self.tools.values()],
@@ -165,6 +170,11 @@ def entry(provider: str, wire: Json, defects: Defects) -> Tool:
     return Tool(wire["name"], wire, risk, classified.reason, schema_hash(wire.get("inputSchema")), presentable(wire))
 
 
+def form(value: object) -> str:
+    """JSON text by which two forms of a tool are compared. Python's own comparison takes 1, 1.0 and true for the same."""
+    return json.dumps(value, sort_keys=True)
+
+
 def build(provider: str, found: Discovery, defects: Defects) -> Catalog:
     """The first catalog of a connection: everything active."""
     tools = {wire["name"]: entry(provider, wire, defects) for wire in found.tools}
@@ -182,16 +192,17 @@ def merge(provider: str, old: Catalog, found: Discovery, *, quarantine: bool, de
     for name, tool in new.tools.items():
         before = old.tools.get(name)
         fresh = before is None or before.status == "removed"
-        differs = before is not None and before.wire != tool.wire
+        differs = before is not None and form(before.wire) != form(tool.wire)
         if fresh:
             added.append(name)
         elif differs:
             changed.append(name)
-        held = (quarantine and (fresh or differs)) or (before is not None and before.status == "quarantined")
+        doubtful = fresh or (differs and not ("quarantine-schema-only" in defects and before is not None and before.schema_hash == tool.schema_hash))
+        held = (quarantine and doubtful) or (before is not None and before.status == "quarantined")
         tools[name] = replace(tool, status="quarantined" if held else "active")
     removed = [name for name, tool in old.tools.items() if name not in new.tools and tool.status != "removed"]
     for name, tool in old.tools.items():
         if name not in tools:
-            tools[name] = replace(tool, status="removed")
+            tools[name] = tool if "removed-callable" in defects else replace(tool, status="removed")
     quarantined = sum(1 for name in (*added, *changed) if tools[name].status == "quarantined")
     return replace(new, tools=tools), Changes(tuple(added), tuple(changed), tuple(removed), quarantined)

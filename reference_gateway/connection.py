@@ -13,6 +13,7 @@ from reference_gateway.grant import Grant
 from reference_gateway.grant import parse as parse_grant
 from reference_gateway.permission import DEFAULT, Word
 from reference_gateway.provider import Answer, Provider
+from reference_gateway.review import Review
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,6 +32,11 @@ class Slots:
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._waiting = 0
+
+    @property
+    def taken(self) -> bool:
+        """Whether a call that comes now has to wait."""
+        return self._free.locked()
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
@@ -66,15 +72,20 @@ class Settings:
     tool_timeout_s: float | None
     host: str
     """Of the provider, for health and readings."""
+    agents: tuple[str, ...] | None = None
+    """Who may use it; None: every agent, empty: none."""
 
     def doc(self) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in Settings.__dataclass_fields__}
-        return {**plain, "grant": self.grant.document(), "credential_paths": list(self.credential_paths), "auth": dict(self.auth)}
+        agents = list(self.agents) if self.agents is not None else None
+        paths = list(self.credential_paths)
+        return {**plain, "grant": self.grant.document(), "credential_paths": paths, "auth": dict(self.auth), "agents": agents}
 
     @staticmethod
     def load(doc: Mapping[str, Any]) -> Settings:
-        known = {name: doc[name] for name in Settings.__dataclass_fields__}
-        return Settings(**{**known, "grant": parse_grant(doc["grant"]), "credential_paths": tuple(doc["credential_paths"])})
+        known = {name: doc[name] for name in Settings.__dataclass_fields__ if name in doc}
+        agents = tuple(doc["agents"]) if doc.get("agents") is not None else None
+        return Settings(**{**known, "grant": parse_grant(doc["grant"]), "credential_paths": tuple(doc["credential_paths"]), "agents": agents})
 
 
 @dataclass(slots=True)
@@ -85,6 +96,7 @@ class Connection:
     catalog: Catalog
     words: dict[str, Word]
     revoked: bool = False
+    reviews: tuple[Review, ...] = ()
     health: Literal["ok", "error"] = "ok"
     slots: Slots = field(default_factory=Slots)
     refreshing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -99,7 +111,8 @@ class Connection:
         return f"{self.name}__{tool}"
 
     def doc(self) -> dict[str, Any]:
-        return {**self.settings.doc(), "permissions": dict(self.words), "revoked": self.revoked, "catalog": self.catalog.doc()}
+        own = {"permissions": dict(self.words), "revoked": self.revoked, "reviews": [each.doc() for each in self.reviews]}
+        return {**self.settings.doc(), **own, "catalog": self.catalog.doc()}
 
     def public(self, *, mapped: bool) -> dict[str, Any]:
         """As the operator API shows it; no secret is within reach of this object."""
@@ -113,6 +126,8 @@ class Connection:
             "health": self.health,
             "grant": own.grant.document(),
             "protocol_version": own.protocol_version,
+            "agents": list(own.agents) if own.agents is not None else None,
+            "quarantine": own.quarantine,
             "transport_details": {"spawned_local_process": False, "mapped": mapped},
             "tools": len(self.catalog.active()),
         }
@@ -125,6 +140,7 @@ class Connection:
             "risk": tool.risk,
             "risk_reason": tool.risk_reason,
             "status": tool.status,
+            "review": self.review_of(tool),
             "permission": self.words.get(tool.name, DEFAULT),
             "schema_hash": tool.schema_hash,
             "input_schema": wire.get("inputSchema"),
@@ -133,6 +149,12 @@ class Connection:
             "title": wire.get("title"),
             "description": wire.get("description"),
         }
+
+    def review_of(self, tool: Tool) -> str | None:
+        """`pending_review` or `kept_blocked` for a tool that is quarantined, else None."""
+        if tool.status != "quarantined":
+            return None
+        return next((each.state for each in reversed(self.reviews) if each.tool == tool.name), None)
 
     def permissions(self) -> dict[str, Word]:
         return {name: self.words.get(name, DEFAULT) for name in self.catalog.tools}

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import anyio
 
-from reference_gateway.audit import AuditFields, AuditLog, Event
+from reference_gateway.audit import AuditFields, AuditLog, Event, stamp
 from reference_gateway.background import Background
-from reference_gateway.bodies import ConnectionBody, invalid
-from reference_gateway.bridge.cognee import CogneeBridge, check_base_url
+from reference_gateway.bodies import ConnectionBody
+from reference_gateway.bridge.cognee import CogneeBridge
 from reference_gateway.catalog import Catalog, Changes, Discovery, Tool, build, merge
 from reference_gateway.clock import Clock, Deadline
 from reference_gateway.connection import Connection, Settings
+from reference_gateway.declaration import COGNEE_KEY, COGNEE_URL, Secret, auth_headers, check_cognee, check_mcp, check_words, words_for
 from reference_gateway.defects import Defects, redirected
-from reference_gateway.egress import Egress, split_url
+from reference_gateway.egress import Egress
 from reference_gateway.errors import GatewayError
 from reference_gateway.grant import parse as parse_grant
+from reference_gateway.ids import Ids
 from reference_gateway.log import logger
-from reference_gateway.permission import WORDS, Word
+from reference_gateway.operators import actor
 from reference_gateway.provider import CogneeProvider, McpProvider, Provider
+from reference_gateway.review import Choice, Review, decide, proposed
 from reference_gateway.runs import Run
 from reference_gateway.store.base import Store
 from reference_gateway.upstream import McpUpstream
@@ -32,14 +35,7 @@ from reference_gateway.wire import FETCH_FAILED, UpstreamFailure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COGNEE_URL = "env.COGNEE_BASE_URL"
-COGNEE_KEY = "env.COGNEE_API_KEY"
 REAL_TIME_S = 30.0
-
-Secret = Callable[[str], str]
-"""Credential path to the secret itself."""
-
-_HEADER_VALUE = re.compile(r"[\x20-\x7e]{1,8192}")
 
 log = logger("connections")
 
@@ -61,7 +57,7 @@ class ConnectionUnknown(GatewayError):
 
 class Connections:
     def __init__(
-        self, *, store: Store, audit: AuditLog, vault: Vault, egress: Egress, clock: Clock, defects: Defects, background: Background
+        self, *, store: Store, audit: AuditLog, vault: Vault, egress: Egress, clock: Clock, defects: Defects, background: Background, ids: Ids
     ) -> None:
         self._store = store
         self._audit = audit
@@ -70,6 +66,7 @@ class Connections:
         self._clock = clock
         self._defects = defects
         self._background = background
+        self._ids = ids
         self._all: dict[tuple[str, str], Connection] = {}
         self._creating: set[tuple[str, str]] = set()
 
@@ -78,8 +75,9 @@ class Connections:
         for doc in self._store.connections():
             settings = Settings.load(doc)
             client = self._provider(settings, self._from_vault(doc["tenant"], settings))
+            reviews = tuple(Review.load(each) for each in doc.get("reviews", ()))
             self._all[doc["tenant"], settings.name] = Connection(
-                doc["tenant"], settings, client, Catalog.load(doc["catalog"]), doc["permissions"], doc["revoked"]
+                doc["tenant"], settings, client, Catalog.load(doc["catalog"]), doc["permissions"], doc["revoked"], reviews
             )
 
     def get(self, tenant: str, name: str) -> Connection:
@@ -107,8 +105,8 @@ class Connections:
             nearest = Route(connection, None, bare)
         return nearest
 
-    def every(self) -> list[Connection]:
-        return list(self._all.values())
+    def every(self, tenant: str | None = None) -> list[Connection]:
+        return [each for each in self._all.values() if tenant in (None, each.tenant)]
 
     def public(self, connection: Connection) -> dict[str, Any]:
         return connection.public(mapped=self._egress.is_mapped(connection.settings.host))
@@ -121,14 +119,14 @@ class Connections:
                 "connection_exists", "the tenant has a connection of this name", where=body.name, fix="choose another", http_status=409
             )
         settings = self._settings(body)
-        _check_words(body.permissions)
+        check_words(body.permissions)
         secrets: list[Secret] = [body.credentials.__getitem__]
         client = self._provider(settings, lambda path: secrets[0](path))
         self._creating.add(key)
         try:
             found = await self._discovered(client)
             catalog = build(settings.provider, found, self._defects)
-            words = _words(catalog, body.permissions)
+            words = words_for(catalog, body.permissions)
             connection = Connection(tenant, settings, client, catalog, words)
             with self._store.transaction():
                 for path, secret in body.credentials.items():
@@ -162,39 +160,77 @@ class Connections:
                 connection.health = "error"
                 self._record(connection, "discovery", {"code": error.code}, outcome="failure", reason=error.code)
                 raise
-            settings = connection.settings
-            catalog, changes = merge(settings.provider, connection.catalog, found, quarantine=settings.quarantine, defects=self._defects)
-            before, connection.catalog, connection.health = connection.catalog, catalog, "ok"
-            counts = {
-                "discovered": len(found.tools),
-                "pages": found.pages,
-                "dropped": dict(found.dropped),
-                "added": len(changes.added),
-                "changed": len(changes.changed),
-                "removed": len(changes.removed),
-                "quarantined": changes.quarantined,
-            }
-            with _undone(connection, "catalog", before), self._store.transaction():
-                self._store.connection_put(connection.tenant, connection.name, connection.doc())
-                self._record(connection, "discovery", counts)
-            return found, changes
+            merged = self._merged(connection, found)
+            self._adopt(connection, found, merged)
+            return found, merged[1]
+
+    def _merged(self, connection: Connection, found: Discovery) -> tuple[Catalog, Changes]:
+        settings = connection.settings
+        return merge(settings.provider, connection.catalog, found, quarantine=settings.quarantine, defects=self._defects)
+
+    def _adopt(self, connection: Connection, found: Discovery, merged: tuple[Catalog, Changes]) -> None:
+        """Catalog, entries for review and their records: all of it or nothing."""
+        catalog, changes = merged
+        reviews = proposed(connection.reviews, connection.catalog, catalog, stamp(self._clock.now()), lambda: self._ids.new("rv"))
+        counts = {
+            "discovered": len(found.tools),
+            "pages": found.pages,
+            "dropped": dict(found.dropped),
+            "added": len(changes.added),
+            "changed": len(changes.changed),
+            "removed": len(changes.removed),
+            "quarantined": changes.quarantined,
+        }
+        known = {each.id for each in connection.reviews}
+        before = connection.catalog, connection.reviews
+        connection.catalog, connection.reviews, connection.health = catalog, reviews, "ok"
+        with _undone(connection, catalog=before[0], reviews=before[1]), self._store.transaction():
+            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+            self._record(connection, "discovery", counts)
+            for name in changes.removed:
+                self._record(connection, "tool_removed", {}, tool=name)
+            for each in reviews:
+                if each.id not in known:
+                    details = {"review": each.id, "cause": each.cause, "facets": list(each.facets)}
+                    self._record(connection, "tool_quarantined", details, tool=each.tool, reason="pending_review")
+
+    def review(self, connection: Connection, review: str, choice: Choice, *, by: str, reason: str | None) -> Review:
+        """Decides one entry, once. Raises ReviewUnknown and ReviewConflict."""
+        before = connection.catalog, connection.reviews
+        reviews, catalog, done = decide(
+            connection.reviews, connection.catalog, review, choice, by=by, reason=reason, now=stamp(self._clock.now())
+        )
+        connection.catalog, connection.reviews = catalog, reviews
+        with _undone(connection, catalog=before[0], reviews=before[1]), self._store.transaction():
+            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+            details = {"review": done.id, "cause": done.cause, "facets": list(done.facets)}
+            self._record(connection, "tool_reviewed", details, tool=done.tool, reason=done.state, by=by)
+        return done
 
     def set_words(self, connection: Connection, words: Mapping[str, str]) -> None:
         """Raises GatewayError `permission_unknown` or `tool_unknown`; then nothing has changed."""
-        _check_words(words)
-        changed = _words(connection.catalog, words)
+        check_words(words)
+        changed = words_for(connection.catalog, words)
         before, connection.words = connection.words, {**connection.words, **changed}
-        with _undone(connection, "words", before), self._store.transaction():
+        with _undone(connection, words=before), self._store.transaction():
             self._store.connection_put(connection.tenant, connection.name, connection.doc())
             for tool, word in changed.items():
                 self._record(connection, "permission_changed", {"permission": word, "before": before.get(tool)}, tool=tool)
+
+    def set_agents(self, connection: Connection, agents: Sequence[str] | None) -> None:
+        """Who may use the connection from the next call on: None for every agent, an empty list for none."""
+        before = connection.settings
+        connection.settings = replace(before, agents=tuple(agents) if agents is not None else None)
+        with _undone(connection, settings=before), self._store.transaction():
+            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+            self._record(connection, "agents_changed", {"agents": list(agents) if agents is not None else None})
 
     def revoke(self, connection: Connection) -> None:
         """From the next call on, every call is refused. Repeating is harmless."""
         if connection.revoked:
             return
         connection.revoked = True
-        with _undone(connection, "revoked", False), self._store.transaction():
+        with _undone(connection, revoked=False), self._store.transaction():
             self._store.connection_put(connection.tenant, connection.name, connection.doc())
             self._record(connection, "grant_revoked", {"grant": connection.settings.grant.kind})
 
@@ -225,7 +261,7 @@ class Connections:
 
     def _settings(self, body: ConnectionBody) -> Settings:
         grant = parse_grant(body.grant if body.grant is not None else {"kind": "organization"})
-        host = _check_cognee(body, self._egress) if body.transport == "cognee_cloud" else _check_mcp(body, self._egress)
+        host = check_cognee(body, self._egress) if body.transport == "cognee_cloud" else check_mcp(body, self._egress)
         return Settings(
             name=body.name,
             provider=body.provider,
@@ -235,9 +271,10 @@ class Connections:
             grant=grant,
             auth=body.auth.model_dump(),
             credential_paths=tuple(body.credentials),
-            quarantine=body.quarantine,
+            quarantine=body.provider == "generic" if body.quarantine is None else body.quarantine,
             tool_timeout_s=body.tool_timeout_s,
             host=host,
+            agents=tuple(body.agents) if body.agents is not None else None,
         )
 
     def _provider(self, settings: Settings, secret: Secret) -> Provider:
@@ -248,7 +285,7 @@ class Connections:
         upstream = McpUpstream(
             self._egress.client,
             url,
-            lambda: _auth_headers(settings.auth, secret),
+            lambda: auth_headers(settings.auth, secret),
             self._background,
             pin=pin,
             call_url=redirected(url, self._defects["bypass-tap"]) if "bypass-tap" in self._defects else None,
@@ -264,10 +301,11 @@ class Connections:
         tool: str | None = None,
         outcome: str = "success",
         reason: str = "",
+        by: str | None = None,
     ) -> None:
         fields = {
             "tenant": connection.tenant,
-            "actor": "operator:operator",
+            "actor": f"operator:{by}" if by is not None else actor(),
             "connection": connection.name,
             "provider": connection.settings.provider,
             "tool": tool,
@@ -281,12 +319,13 @@ class Connections:
 
 
 @contextmanager
-def _undone(connection: Connection, name: str, before: object) -> Iterator[None]:
+def _undone(connection: Connection, **before: object) -> Iterator[None]:
     """What could not be stored did not happen."""
     try:
         yield
     except GatewayError:
-        setattr(connection, name, before)
+        for name, value in before.items():
+            setattr(connection, name, value)
         raise
 
 
@@ -302,58 +341,3 @@ def discovery_error(failure: UpstreamFailure) -> GatewayError:
         )
     code = "provider_unreachable" if failure.reason == FETCH_FAILED else "provider_protocol"
     return GatewayError(code, failure.message, where="url", fix="check the address, and that an MCP server answers there", http_status=502)
-
-
-def _auth_headers(auth: Mapping[str, str | None], secret: Secret) -> dict[str, str]:
-    scheme, path = auth["scheme"], auth["path"]
-    if scheme == "none" or path is None:
-        return {}
-    if scheme == "header":
-        return {str(auth["header"]): secret(path)}
-    return {"authorization": f"{'Bearer' if scheme == 'bearer' else 'Token'} {secret(path)}"}
-
-
-def _check_mcp(body: ConnectionBody, egress: Egress) -> str:
-    """The host. Raises GatewayError for a URL that is never dialled, and for a credential that could not be sent."""
-    if body.url is None:
-        raise invalid("an mcp_http connection needs a url", "url", "give the provider's MCP endpoint")
-    egress.check_url(body.url)
-    auth = body.auth
-    if (auth.scheme == "header") != (auth.header is not None):
-        raise invalid("header belongs to the scheme of that name, and only to it", "auth.header", "give both or neither")
-    if auth.scheme != "none":
-        value = body.credentials.get(auth.path or "")
-        if value is None:
-            raise invalid("auth.path names no credential that was given", "auth.path", "give the credential under exactly this path")
-        if not _HEADER_VALUE.fullmatch(value):
-            raise invalid("the credential is empty or holds characters that a header cannot carry", "credentials", "give it as it was issued")
-    return split_url(body.url)[1]
-
-
-def _check_cognee(body: ConnectionBody, egress: Egress) -> str:
-    if body.url is not None:
-        raise invalid("a cognee_cloud connection takes its address from its credentials", "url", f"leave it out; give {COGNEE_URL}")
-    for path in (COGNEE_URL, COGNEE_KEY):
-        if path not in body.credentials:
-            raise invalid("a credential is missing", f"credentials.{path}", "give it")
-    CogneeBridge(egress, body.credentials[COGNEE_URL], body.credentials[COGNEE_KEY])
-    return check_base_url(body.credentials[COGNEE_URL]).removeprefix("https://")
-
-
-def _check_words(words: Mapping[str, str]) -> None:
-    for tool, word in words.items():
-        if word not in WORDS:
-            raise GatewayError(
-                "permission_unknown",
-                "there is no such permission",
-                where=f"permissions.{tool}"[:200],
-                fix=f"use one of: {', '.join(WORDS)}",
-                http_status=422,
-            )
-
-
-def _words(catalog: Catalog, words: Mapping[str, str]) -> dict[str, Word]:
-    for tool in words:
-        if tool not in catalog.tools:
-            raise GatewayError("tool_unknown", "the catalog has no such tool", where=tool[:200], fix="list the connection's tools", http_status=404)
-    return {tool: cast(Word, word) for tool, word in words.items()}

@@ -20,10 +20,12 @@ from reference_gateway import __version__
 from reference_gateway.bodies import AdvanceBody, EmptyBody, parse
 from reference_gateway.clock import Clock, TestClock
 from reference_gateway.connections import Connections
+from reference_gateway.control_access import AccessRoutes
 from reference_gateway.control_tenants import TenantRoutes
 from reference_gateway.egress import Egress
 from reference_gateway.errors import GatewayError
 from reference_gateway.log import logger
+from reference_gateway.operators import OWNER, Operator, Operators, enter
 from reference_gateway.store.base import Store
 
 PREFIX = "/operator/v1"
@@ -42,6 +44,8 @@ class Control:
         *,
         token: str,
         tenants: TenantRoutes,
+        access: AccessRoutes,
+        operators: Operators,
         connections: Connections,
         store: Store,
         clock: Clock,
@@ -51,6 +55,8 @@ class Control:
     ) -> None:
         self._token = token
         self._tenants = tenants
+        self._access = access
+        self._operators = operators
         self._connections = connections
         self._store = store
         self._clock = clock
@@ -58,15 +64,19 @@ class Control:
         self._allow_loopback = allow_loopback
         self._stop = stop
 
-    def app(self) -> ASGIApp:
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Method, path below the prefix, handler: all there are."""
         own: list[tuple[str, str, Handler]] = [
             ("GET", "/health", self.health),
             ("POST", "/clock/advance", self.advance),
             ("POST", "/shutdown", self.shutdown),
         ]
-        routes = [Route(PREFIX + path, handler, methods=[method]) for method, path, handler in (*own, *self._tenants.routes())]
+        return [*own, *self._tenants.routes(), *self._access.routes()]
+
+    def app(self) -> ASGIApp:
+        routes = [Route(PREFIX + path, handler, methods=[method]) for method, path, handler in self.routes()]
         handlers: dict[Any, Any] = {GatewayError: _refused, HTTPException: _http_error, Exception: _crashed, ClientDisconnect: _gone}
-        return _Door(Starlette(routes=routes, exception_handlers=handlers), self._token)
+        return _Door(Starlette(routes=routes, exception_handlers=handlers), self._token, self._operators)
 
     async def health(self, request: Request) -> Response:
         connections = {f"{each.tenant}/{each.name}": {"status": "active", "health": each.health} for each in self._connections.every()}
@@ -95,21 +105,32 @@ class Control:
 
 
 class _Door:
-    """Nothing behind it is reached without the operator's token, and no body is larger than it may be."""
+    """Nothing behind it is reached without a token for it, and no body is larger than it may be."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str, operators: Operators) -> None:
         self._app = app
         self._token = token.encode()
+        self._operators = operators
+
+    def _who(self, authorization: bytes) -> Operator | None:
+        scheme, _, token = authorization.partition(b" ")
+        if scheme.lower() != b"bearer" or not token.strip():
+            return None
+        return OWNER if hmac.compare_digest(token.strip(), self._token) else self._operators.by_token(token.strip().decode("latin-1"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         given = [value for key, value in headers if key == b"authorization"]
-        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-        if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+        who = self._who(given[0]) if len(given) == 1 else None
+        if who is None:
             answer = _error(401, "operator_unauthorized", "the operator's token is required", "Authorization", "send it as a bearer token")
             answer.headers["WWW-Authenticate"] = "Bearer"
             await answer(scope, receive, send)
             return
+        if (forbidden := _objection(who, scope["method"], scope["path"].removeprefix(PREFIX))) is not None:
+            await forbidden(scope, receive, send)
+            return
+        enter(who)
         length = next((value for key, value in headers if key == b"content-length"), b"0")
         if not length.isdigit() or int(length[:20]) > MAX_BODY or any(key == b"transfer-encoding" for key, _ in headers):
             await _error(413, "invalid_field", f"the body is larger than {MAX_BODY} bytes, or its size is not said", "body", "send less")(
@@ -117,6 +138,20 @@ class _Door:
             )
             return
         await self._app(scope, receive, send)
+
+
+def _objection(who: Operator, method: str, path: str) -> JSONResponse | None:
+    """Why an operator of one tenant may not do this. Of other tenants they do not even learn whether they exist."""
+    if who.tenant is None:
+        return None
+    _, first, *rest = path.split("/")
+    if first == "tenants" and rest and rest[0] != who.tenant:
+        return _error(404, "tenant_unknown", "there is no such tenant", rest[0][:100], "use your own")
+    if first != "tenants" or not rest or rest[1:2] == ["operators"]:
+        return _error(403, "operator_forbidden", "that is for the owner of the gateway", path[:100], "ask them")
+    if who.role == "viewer" and method not in ("GET", "HEAD"):
+        return _error(403, "operator_forbidden", "a viewer changes nothing", path[:100], "ask an operator")
+    return None
 
 
 def _error(status: int, code: str, message: str, where: str, fix: str, **more: Any) -> JSONResponse:

@@ -17,6 +17,7 @@ from reference_gateway.bodies import (
     EmptyBody,
     PermissionsBody,
     RejectBody,
+    ReviewBody,
     RunBody,
     TenantBody,
     invalid,
@@ -28,7 +29,9 @@ from reference_gateway.connections import Connections
 from reference_gateway.decisions import Decisions
 from reference_gateway.errors import GatewayError
 from reference_gateway.ids import Ids
+from reference_gateway.operators import asking
 from reference_gateway.permission import access
+from reference_gateway.review import STATES as REVIEW_STATES
 from reference_gateway.runs import Runs
 from reference_gateway.store.base import AUDIT_PAGE, Store
 
@@ -36,8 +39,8 @@ STATES = ("pending", "executing", "executed", "failed", "rejected", "expired", "
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-_TENANT = "/tenants/{tenant}"
-_CONNECTION = _TENANT + "/connections/{connection}"
+TENANT = "/tenants/{tenant}"
+CONNECTION = TENANT + "/connections/{connection}"
 
 
 class TenantRoutes:
@@ -65,35 +68,37 @@ class TenantRoutes:
     def routes(self) -> list[tuple[str, str, Handler]]:
         return [
             ("POST", "/tenants", self.add_tenant),
-            ("POST", _TENANT + "/connections", self.create),
-            ("GET", _CONNECTION, self.read),
-            ("DELETE", _CONNECTION, self.delete),
-            ("POST", _CONNECTION + "/refresh", self.refresh),
-            ("GET", _CONNECTION + "/tools", self.tools),
-            ("GET", _CONNECTION + "/permissions", self.permissions),
-            ("PUT", _CONNECTION + "/permissions", self.set_permissions),
-            ("GET", _CONNECTION + "/access", self.access),
-            ("POST", _CONNECTION + "/revoke", self.revoke),
-            ("POST", _TENANT + "/runs", self.create_run),
-            ("POST", _TENANT + "/runs/{run}/end", self.end_run),
-            ("GET", _TENANT + "/approvals", self.approvals),
-            ("GET", _TENANT + "/approvals/{approval}", self.approval),
-            ("POST", _TENANT + "/approvals/{approval}/approve", self.approve),
-            ("POST", _TENANT + "/approvals/{approval}/reject", self.reject),
-            ("GET", _TENANT + "/audit", self.audit),
+            ("POST", TENANT + "/connections", self.create),
+            ("GET", CONNECTION, self.read),
+            ("DELETE", CONNECTION, self.delete),
+            ("POST", CONNECTION + "/refresh", self.refresh),
+            ("GET", CONNECTION + "/tools", self.tools),
+            ("GET", CONNECTION + "/reviews", self.reviews),
+            ("POST", CONNECTION + "/reviews/{review}", self.review),
+            ("GET", CONNECTION + "/permissions", self.permissions),
+            ("PUT", CONNECTION + "/permissions", self.set_permissions),
+            ("GET", CONNECTION + "/access", self.access),
+            ("POST", CONNECTION + "/revoke", self.revoke),
+            ("POST", TENANT + "/runs", self.create_run),
+            ("POST", TENANT + "/runs/{run}/end", self.end_run),
+            ("GET", TENANT + "/approvals", self.approvals),
+            ("GET", TENANT + "/approvals/{approval}", self.approval),
+            ("POST", TENANT + "/approvals/{approval}/approve", self.approve),
+            ("POST", TENANT + "/approvals/{approval}/reject", self.reject),
+            ("GET", TENANT + "/audit", self.audit),
         ]
 
     def now(self) -> str:
         return stamp(self._clock.now())
 
-    def _tenant(self, request: Request) -> str:
+    def tenant_of(self, request: Request) -> str:
         tenant: str = request.path_params["tenant"]
         if not self._store.tenant_exists(tenant):
             raise GatewayError("tenant_unknown", "there is no such tenant", where=tenant[:100], fix="create it with POST /tenants", http_status=404)
         return tenant
 
-    def _connection(self, request: Request) -> Connection:
-        return self._connections.get(self._tenant(request), request.path_params["connection"])
+    def connection_of(self, request: Request) -> Connection:
+        return self._connections.get(self.tenant_of(request), request.path_params["connection"])
 
     # tenants and connections
 
@@ -104,19 +109,19 @@ class TenantRoutes:
         return JSONResponse({"tenant": tenant}, status_code=201)
 
     async def create(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         connection = await self._connections.create(tenant, parse(ConnectionBody, await request.body()))
         return JSONResponse(self._connections.public(connection), status_code=201)
 
     async def read(self, request: Request) -> Response:
-        return JSONResponse(self._connections.public(self._connection(request)))
+        return JSONResponse(self._connections.public(self.connection_of(request)))
 
     async def delete(self, request: Request) -> Response:
-        await self._connections.delete(self._connection(request))
+        await self._connections.delete(self.connection_of(request))
         return Response(status_code=204)
 
     async def refresh(self, request: Request) -> Response:
-        connection = self._connection(request)
+        connection = self.connection_of(request)
         parse(EmptyBody, await request.body())
         found, changes = await self._connections.refresh(connection)
         return JSONResponse(
@@ -133,7 +138,7 @@ class TenantRoutes:
         )
 
     async def tools(self, request: Request) -> Response:
-        connection = self._connection(request)
+        connection = self.connection_of(request)
         catalog = connection.catalog
         server = {key: catalog.server.get(key) for key in ("name", "version")}
         return JSONResponse(
@@ -147,20 +152,33 @@ class TenantRoutes:
             }
         )
 
+    async def reviews(self, request: Request) -> Response:
+        connection = self.connection_of(request)
+        state = _query(request, "state").get("state")
+        if state is not None and state not in REVIEW_STATES:
+            raise invalid("there is no such state", "state", f"use one of: {', '.join(REVIEW_STATES)}")
+        return JSONResponse({"reviews": [each.doc() for each in connection.reviews if state in (None, each.state)]})
+
+    async def review(self, request: Request) -> Response:
+        connection = self.connection_of(request)
+        body = parse(ReviewBody, await request.body())
+        done = self._connections.review(connection, request.path_params["review"], body.decision, by=asking().stands_for(body.by), reason=body.reason)
+        return JSONResponse({"review": done.doc()})
+
     async def permissions(self, request: Request) -> Response:
-        return JSONResponse({"permissions": self._connection(request).permissions()})
+        return JSONResponse({"permissions": self.connection_of(request).permissions()})
 
     async def set_permissions(self, request: Request) -> Response:
-        connection = self._connection(request)
+        connection = self.connection_of(request)
         self._connections.set_words(connection, parse(PermissionsBody, await request.body()).permissions)
         return JSONResponse({"permissions": connection.permissions()})
 
     async def access(self, request: Request) -> Response:
-        connection = self._connection(request)
+        connection = self.connection_of(request)
         return JSONResponse(access(connection.catalog, connection.words))
 
     async def revoke(self, request: Request) -> Response:
-        connection = self._connection(request)
+        connection = self.connection_of(request)
         parse(EmptyBody, await request.body())
         self._connections.revoke(connection)
         return JSONResponse({"connection": connection.name, "grant": connection.settings.grant.document(), "revoked": True})
@@ -168,17 +186,25 @@ class TenantRoutes:
     # runs
 
     async def create_run(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         body = parse(RunBody, await request.body())
         for name in body.connections:
             self._connections.get(tenant, name)
         run, token = self._runs.create(
-            tenant, body.connections, task=body.task, agent=body.agent, subject=body.subject, mode=body.mode, ttl_s=body.ttl_s
+            tenant,
+            body.connections,
+            task=body.task,
+            agent=body.agent,
+            subject=body.subject,
+            mode=body.mode,
+            ttl_s=body.ttl_s,
+            waiting=body.waiting,
+            takes_task=body.takes_task,
         )
         return JSONResponse({"run": run.run, "token": token, "expires_at": run.expires_at}, status_code=201)
 
     async def end_run(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         parse(EmptyBody, await request.body())
         run = self._runs.end(tenant, request.path_params["run"])
         return JSONResponse({"run": run.run, "state": run.state})
@@ -186,7 +212,7 @@ class TenantRoutes:
     # approvals
 
     async def approvals(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         query = _query(request, "run", "state")
         state = query.get("state")
         if state is not None and state not in STATES:
@@ -195,25 +221,25 @@ class TenantRoutes:
         return JSONResponse({"approvals": [approval.public() for approval in found]})
 
     async def approval(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         return JSONResponse(self._approvals.get(tenant, request.path_params["approval"]).public())
 
     async def approve(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         body = parse(ApproveBody, await request.body())
-        approval, error = await self._decisions.approve(tenant, request.path_params["approval"], body.by)
+        approval, error = await self._decisions.approve(tenant, request.path_params["approval"], asking().stands_for(body.by))
         return JSONResponse({"approval": approval.public(), "result": approval.result, "error": error})
 
     async def reject(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         body = parse(RejectBody, await request.body())
-        approval = self._decisions.reject(tenant, request.path_params["approval"], body.by, body.reason)
+        approval = self._decisions.reject(tenant, request.path_params["approval"], asking().stands_for(body.by), body.reason)
         return JSONResponse({"approval": approval.public()})
 
     # audit
 
     async def audit(self, request: Request) -> Response:
-        tenant = self._tenant(request)
+        tenant = self.tenant_of(request)
         query = _query(request, "run", "after", "limit")
         after = _number(query, "after", 0, 2**62)
         limit = _number(query, "limit", AUDIT_PAGE, AUDIT_PAGE)

@@ -6,6 +6,7 @@ import asyncio
 
 from reference_gateway.approval import Approval, ApprovalConflict, ApprovalExpired
 from reference_gateway.call import Call
+from reference_gateway.canonical import arguments_digest
 from reference_gateway.errors import GatewayError
 from reference_gateway.pipeline import Parts, Pipeline
 from reference_gateway.runs import Runs
@@ -35,7 +36,10 @@ class Decisions:
         if isinstance(call, str):
             superseded = self._parts.approvals.supersede(approval, by)
             return superseded, {"code": CHANGED, "message": f"what was asked for is no longer what would be done: {call}"}
-        call.approval = self._parts.approvals.claim(approval, by)
+        # One transaction, and no chance for anything to change between the checks, the claim and the intent.
+        with self._parts.store.transaction():
+            call.approval = self._parts.approvals.claim(approval, by)
+            self._pipeline.intend(call)
         task = asyncio.ensure_future(self._execute(call))
         self._executing.add(task)
         task.add_done_callback(self._executing.discard)
@@ -70,6 +74,10 @@ class Decisions:
         tool = connection.catalog.tools.get(approval.tool)
         if tool is None or tool.status == "removed":
             return "the tool is gone"
+        if "trust-approver-time" in self._parts.defects:
+            return self._pipeline.held(run, approval, connection, tool)
+        if arguments_digest(approval.arguments) != approval.arguments_digest:
+            return "the arguments are not those that were asked for"
         if tool.schema_hash != approval.schema_hash:
             return "the tool's schema changed"
         if self._parts.connections.credential_version(connection) != approval.credential_version:

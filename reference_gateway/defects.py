@@ -26,6 +26,18 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "bypass-tap": ("ADDRESS", "tools/call goes to ADDRESS instead of the connection's URL"),
     "spawn-subprocess": ("", "a bridge call starts a local process"),
     "unflagged-result": ("", "a result that looks like an injected instruction is not flagged"),
+    "quarantine-open": ("", "quarantined tools are listed and can be called"),
+    "quarantine-schema-only": ("", "only a changed input schema, or a new tool, is quarantined"),
+    "removed-callable": ("", "a tool that the provider no longer lists stays in use"),
+    "relay-leaks-token": ("", "the relay hands the run's token to the place it serves"),
+    "relay-open-to-other-run": ("", "the relay does not check whose channel it serves"),
+    "relay-shares-network": ("", "the place keeps the network of the host (the bench builds it so)"),
+    "empty-means-all": ("", "a connection that no agent may use is open to every agent"),
+    "ask-grants": ("", "a tool under Ask first is open to agents that may not use the connection"),
+    "replay-before-permit": ("", "a call that was executed once is answered from memory although its tool is off by now"),
+    "replay-as-success": ("", "the repetition of a call that failed looks like a success"),
+    "trust-approver-time": ("", "what changed between a request and its approval is not looked at"),
+    "mode-ignored": ("", "a run that may only read can write"),
     "normalise-schema": ("", "input schemas are re-serialised, so that their hash changes"),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -24,23 +24,39 @@ class Decision:
     visible: bool = True
 
 
-def decide(run: Run, *, grant: Grant, revoked: bool, tool: Tool, word: Word | None) -> Decision:
-    """Ask first never grants what anything else denies, so it is looked at last. `word` is None where the operator said nothing."""
+def decide(
+    run: Run,
+    *,
+    grant: Grant,
+    revoked: bool,
+    tool: Tool,
+    word: Word | None,
+    agents: Sequence[str] | None = None,
+    policy: Word | None = None,
+) -> Decision:
+    """Ask first never grants what anything else denies, so it is looked at last. `word` is None where the operator said nothing.
+
+    `agents`: who may use the connection at all (None: everybody; empty: nobody). `policy`: the strictest word of the policies that apply.
+    """
     if run.state == "ended":
         return Decision("deny", "run_ended", visible=False)
+    if not run.owns_task:
+        return Decision("deny", "task_not_owned", visible=False)
     if revoked:
         return Decision("deny", "grant_revoked", visible=False)
-    if not allows(grant, run.subject):
+    if not allows(grant, run.subject) or (agents is not None and run.agent not in agents):
         return Decision("deny", "not_granted", visible=False)
     if tool.status == "quarantined":
         return Decision("deny", "tool_quarantined", visible=False)
     if word == "off":
         return Decision("deny", "tool_off", visible=False)
+    if policy == "off":
+        return Decision("deny", "policy_block", visible=False)
     if run.mode != "execute" and tool.risk != "read":
         return Decision("deny", "mode_denied", visible=False)
-    if word == "ask_first":
+    if "ask_first" in (word, policy):
         return Decision("ask", "requires_approval_policy")
-    if word is not None:
+    if word is not None or policy is not None:
         return Decision("allow", "allow_profile")
     return Decision("allow", "allow_grant" if grant.kind == "personal" else "allow_default")
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
-from reference_gateway.approval import LIFETIME, Approval, Approvals
-from reference_gateway.approval import Call as Held
+from reference_gateway.approval import Approval, Approvals
 from reference_gateway.arguments import Validators
 from reference_gateway.audit import AuditFields, AuditLog
 from reference_gateway.call import Call, record
@@ -24,12 +22,14 @@ from reference_gateway.connection import Busy, Connection
 from reference_gateway.connections import Connections
 from reference_gateway.defects import Defects, truncated
 from reference_gateway.errors import GatewayError
+from reference_gateway.holding import Holding
 from reference_gateway.ids import Ids
 from reference_gateway.log import logger
 from reference_gateway.permission import Decision, decide
+from reference_gateway.policy import Policies, Rules
 from reference_gateway.provider import Answer, ProviderCall
-from reference_gateway.results import PREFIX, CallOutcome, Reply, annotated, judged, own_result, refusal, replayed, waiting
-from reference_gateway.runs import Run
+from reference_gateway.results import PREFIX, CallOutcome, Reply, annotated, judged, own_result, refusal
+from reference_gateway.runs import Run, Runs
 from reference_gateway.screen import suspicions
 from reference_gateway.store.base import Store
 from reference_gateway.upstream import Era, Progress
@@ -51,6 +51,8 @@ class Parts:
     audit: AuditLog
     approvals: Approvals
     connections: Connections
+    policies: Policies
+    runs: Runs
     clock: Clock
     ids: Ids
     defects: Defects
@@ -62,9 +64,12 @@ class Pipeline:
         self._validators = Validators()
         self._closing = False
         self._early: dict[str, Answer | UpstreamFailure] = {}
-        execution: tuple[Stage, ...] = (self.record_intent, self.dispatch, self.guard_result, self.record_outcome)
-        self._execution = execution
-        self._stages: tuple[Stage, ...] = (self.identify, self.resolve, self.permit, self.validate_arguments, self.approve, *execution)
+        self.holding = Holding(
+            parts.approvals, parts.connections, parts.clock, parts.defects, append=self._append, deny=self._deny, dispatch=self._too_early
+        )
+        self._execution: tuple[Stage, ...] = (self.dispatch, self.guard_result, self.record_outcome)
+        before: tuple[Stage, ...] = (self.identify, self.resolve, self.permit, self.validate_arguments, self.approve, self.record_intent)
+        self._stages = (*before, *self._execution)
 
     def close(self) -> None:
         """From now on, calls that are cut off are left for recovery: their outcome is not known."""
@@ -85,7 +90,7 @@ class Pipeline:
         return self._deny(call, "invalid_arguments", "they are not an object")
 
     async def execute(self, call: Call) -> Reply:
-        """The second half, for a call whose approval was just claimed."""
+        """The last stages, for a call whose approval was claimed and whose intent was recorded."""
         return await self._through(self._execution, call)
 
     async def _through(self, stages: tuple[Stage, ...], call: Call) -> Reply:
@@ -124,10 +129,32 @@ class Pipeline:
 
     async def permit(self, call: Call) -> Reply | None:
         call.decision = self.decision(call.run, call.target, call.entry)
+        if "replay-before-permit" in self._parts.defects and (reply := self.holding.remembered(call)) is not None:
+            return reply
         return self._deny(call, call.decision.reason) if call.decision.verdict == "deny" else None
 
-    def decision(self, run: Run, connection: Connection, tool: Tool) -> Decision:
-        return decide(run, grant=connection.settings.grant, revoked=connection.revoked, tool=tool, word=connection.words.get(tool.name))
+    def rules(self, run: Run) -> Rules:
+        """For decisions about many tools at one moment."""
+        return self._parts.policies.rules(run.tenant)
+
+    def decision(self, run: Run, connection: Connection, tool: Tool, rules: Rules | None = None) -> Decision:
+        """`rules`: the tenant's policies where they were just read."""
+        defects, settings = self._parts.defects, connection.settings
+        word, agents = connection.words.get(tool.name), settings.agents
+        policy = (rules or self.rules(run)).word(run.agent, connection.name, tool)
+        if "quarantine-open" in defects:
+            tool = replace(tool, status="active")
+        if ("ask-grants" in defects and word == "ask_first") or ("empty-means-all" in defects and not agents):
+            agents = None
+        if "mode-ignored" in defects:
+            run = replace(run, mode="execute")
+        return decide(run, grant=settings.grant, revoked=connection.revoked, tool=tool, word=word, agents=agents, policy=policy)
+
+    def _anew(self, call: Call) -> Decision:
+        """The decision as it would be made now, from the run, the catalog and the permissions as they stand."""
+        run = self._parts.runs.get(call.run.tenant, call.run.run)
+        tool = call.target.catalog.tools.get(call.entry.name, call.entry)
+        return self.decision(run, call.target, tool if tool.status != "removed" else replace(tool, status="quarantined"))
 
     async def validate_arguments(self, call: Call) -> Reply | None:
         problem = call.unsound or self._validators.problem(call.entry.schema_hash, call.entry.input_schema, call.arguments)
@@ -146,66 +173,16 @@ class Pipeline:
         return None
 
     async def approve(self, call: Call) -> Reply | None:
-        """Ask first: the call is held for a person, or an earlier decision about the identical call stands."""
         assert call.decision is not None
-        assert call.digest is not None
         if call.decision.verdict != "ask" or "skip-approval" in self._parts.defects:
             return None
-        known = self._parts.approvals.find_identical(call.run.run, call.target.name, call.entry.name, call.digest)
-        if known is None or known.state in ("expired", "cancelled", "unknown"):
-            return await self._hold(call)
-        call.approval = known
-        if known.state in ("pending", "executing"):
-            self._append([record(call, "policy_decision", "pending", "require_approval", "approval_pending")])
-            return waiting(call.invocation, known, "approval_pending")
-        if known.state == "rejected":
-            return self._deny(call, "action_declined")
-        execution = known.execution or {}
-        original = str(execution.get("invocation"))
-        outcome = str(execution.get("outcome"))
-        self._append([record(call, "call_replayed", outcome, "allow", "idempotent_replay", {"replay_of": original})])
-        return replayed(call.invocation, known, original)
+        return await self.holding.ask(call)
 
-    async def _hold(self, call: Call) -> Reply:
-        approval = self._parts.approvals.request(
-            Held(
-                tenant=call.run.tenant,
-                run=call.run.run,
-                task=call.run.task,
-                agent=call.run.agent,
-                invocation=call.invocation,
-                connection=call.target.name,
-                provider=call.target.settings.provider,
-                tool=call.entry.name,
-                risk=call.entry.risk,
-                schema_hash=call.entry.schema_hash,
-                arguments=call.arguments,
-                credential_version=self._parts.connections.credential_version(call.target),
-                traceparent=call.traceparent,
-                meta=call.forwarded_meta,
-                era=call.era,
-                timeout_s=call.timeout_s,
-            )
-        )
-        self._parts.clock.call_later(LIFETIME.total_seconds(), self.expire_due)
-        if "dispatch-before-approval" in self._parts.defects:
-            await self.dispatch(call)
-            if call.answer is not None:
-                self._early[approval.id] = call.answer
-        return waiting(call.invocation, approval, "requires_approval_policy")
-
-    def expire_due(self) -> None:
-        try:
-            self._parts.approvals.expire_due()
-        except GatewayError as error:  # a timer has nobody to tell; the next look at the approval expires it all the same
-            log.error("approvals_not_expired", code=error.code)
-
-    def watch_expiry(self) -> None:
-        """At start: a timer for each approval that was still pending when the gateway last ended."""
-        now = self._parts.clock.now()
-        for doc in self._parts.store.approvals(None, state="pending"):
-            left = (datetime.fromisoformat(doc["expires_at"]) - now).total_seconds()
-            self._parts.clock.call_later(left, self.expire_due)
+    async def _too_early(self, call: Call) -> None:
+        assert call.approval is not None
+        await self.dispatch(call)
+        if call.answer is not None:
+            self._early[call.approval.id] = call.answer
 
     def held(self, run: Run, approval: Approval, connection: Connection, tool: Tool) -> Call:
         """The call exactly as it was asked for, whether or not this is the process that was asked."""
@@ -214,18 +191,26 @@ class Pipeline:
         call = Call(run, connection.exposed(tool.name), approval.arguments, approval.meta, era, approval.invocation)
         call.connection, call.tool, call.approval, call.digest = connection, tool, approval, approval.arguments_digest
         call.timeout_s = approval.timeout_s or default
+        call.progress = self.holding.progress_of(approval.id)
         return call
 
     async def record_intent(self, call: Call) -> Reply | None:
-        """Durable before anything leaves. An agent's call first waits for its turn at this provider."""
-        if call.approval is None:
-            try:
-                with Deadline(self._parts.clock, call.timeout_s or MAX_TIMEOUT_S) as deadline:
-                    await call.holds.enter_async_context(call.target.slots.one())
-            except Busy:
-                return self._deny(call, "rate_limited")
-            if deadline.expired:
-                return self._deny(call, "rate_limited")
+        """Durable before anything leaves. The call first waits for its turn at this provider; what allowed it must still do so then."""
+        waits = call.target.slots.taken
+        try:
+            with Deadline(self._parts.clock, call.timeout_s or MAX_TIMEOUT_S) as deadline:
+                await call.holds.enter_async_context(call.target.slots.one())
+        except Busy:
+            return self._deny(call, "rate_limited")
+        if deadline.expired:
+            return self._deny(call, "rate_limited")
+        if waits and (now := self._anew(call)).verdict != "allow" and now != call.decision:
+            return self._deny(call, now.reason if now.verdict == "deny" else "rate_limited")
+        self.intend(call)
+        return None
+
+    def intend(self, call: Call) -> None:
+        """The record without which nothing leaves. Raises StoreError."""
         client = call.target.client
         call.where = {
             "transport": client.transport,
@@ -239,7 +224,6 @@ class Pipeline:
             records.insert(0, record(call, "policy_decision", "success", "allow", allowed))
         self._append(records)
         call.started_at = self._parts.clock.monotonic()
-        return None
 
     async def dispatch(self, call: Call) -> Reply | None:
         """Exactly one request. Its answer, or the way it failed, is left in `call.answer`; None means that time ran out."""

@@ -17,6 +17,8 @@ CallOutcome = Literal["success", "tool_error", "upstream_error", "timeout", "den
 Origin = Literal["provider", "gateway"]
 
 PREFIX = "gateway/"
+INPUT_REQUIRED = "input_required"
+"""`resultType` of a result that asks the agent to come back (2026-07-28)."""
 
 WAIT = (
     "This call has not been executed: it waits for a person to approve it. "
@@ -25,14 +27,18 @@ WAIT = (
 
 REFUSALS: Mapping[str, str] = {
     "tool_off": "This tool is switched off.",
-    "not_granted": "This connection belongs to somebody else than the person this run acts for.",
+    "not_granted": "This agent, or the person it acts for, may not use this connection.",
     "tool_quarantined": "This tool has changed and waits for review.",
     "mode_denied": "This run may only read.",
     "run_ended": "This run has ended.",
+    "task_not_owned": "Another run has taken over this task.",
+    "policy_block": "A policy forbids this tool.",
     "invalid_arguments": "The arguments are not acceptable",
     "tool_not_found": "There is no such tool.",
     "grant_revoked": "Access to this connection was revoked.",
     "rate_limited": "Too many calls are waiting for this connection. Try again later.",
+    "action_expired": "Nobody decided about this call in time. It has not been executed.",
+    "approved_tool_target_changed": "What this call was allowed for has changed. It has not been executed.",
     "action_declined": "A person declined this call. Do not repeat it.",
 }
 
@@ -74,13 +80,31 @@ def refusal(invocation: str, reason: str, detail: str = "") -> Reply:
     return Reply(own_result(text, invocation, "denied", reason))
 
 
-def waiting(invocation: str, approval: Approval, reason: str) -> Reply:
+def waiting(invocation: str, approval: Approval, reason: str, *, come_back: bool = False) -> Reply:
+    """The word that a call waits: a result that says so, or (`come_back`) a request to send the call again with the approval's id."""
     shown = {name: getattr(approval, name) for name in ("id", "state", "expires_at", "arguments_digest")}
+    if come_back:
+        marked = marks(invocation, "pending", "gateway", reason, approval=shown)
+        return Reply({"resultType": INPUT_REQUIRED, "requestState": approval.id, "_meta": marked})
     return Reply(own_result(WAIT, invocation, "pending", reason, approval=shown))
 
 
-def replayed(invocation: str, approval: Approval, original: str) -> Reply:
-    """What the execution brought, again, without another execution."""
+def decided(invocation: str, approval: Approval) -> Reply:
+    """The end of a call that was held until the decision: what its one execution brought, or why there was none."""
+    if approval.state in ("executed", "failed") and approval.result is not None:
+        return Reply(approval.result)
+    error = approval.error or {}
+    if isinstance(error.get("code"), int):
+        return Reply(None, error)
+    if approval.state in ("executed", "failed", "unknown"):
+        text = str(error.get("message", "The call was sent, and what it brought is not known."))
+        return Reply(own_result(text, invocation, "upstream_error", str(error.get("code", "outcome_unrecorded"))))
+    reason = {"rejected": "action_declined", "expired": "action_expired"}.get(approval.state, "approved_tool_target_changed")
+    return Reply(own_result(REFUSALS[reason], invocation, "denied", reason))
+
+
+def replayed(invocation: str, approval: Approval, original: str, *, as_success: bool = False) -> Reply:
+    """What the execution brought, again, without another execution. A call that failed stays one that failed."""
     if approval.result is None:
         error = approval.error or {}
         if isinstance(error.get("code"), int):
@@ -91,7 +115,8 @@ def replayed(invocation: str, approval: Approval, original: str) -> Reply:
     origin: Origin = "gateway" if isinstance(meta, dict) and meta.get(f"{PREFIX}origin") == "gateway" else "provider"
     flags = meta.get(f"{PREFIX}flags") if isinstance(meta, dict) else None
     more = {"flags": flags} if flags else {}
-    return Reply(annotated(approval.result, invocation, "replayed", origin, "idempotent_replay", replay_of=original, **more))
+    result = {**approval.result, "isError": False} if as_success else approval.result
+    return Reply(annotated(result, invocation, "replayed", origin, "idempotent_replay", replay_of=original, **more))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from reference_gateway.audit import AuditFields, AuditLog, stamp
+from reference_gateway.audit import AuditFields, AuditLog, Event, stamp
 from reference_gateway.clock import Clock
 from reference_gateway.errors import GatewayError
 from reference_gateway.ids import Ids
+from reference_gateway.operators import actor
 from reference_gateway.store.base import Document, Store
 
 Mode = Literal["execute", "planning", "ask"]
+Waiting = Literal["result", "hold", "input_required"]
+
+
+_TASK = "task:"
 
 
 class RunUnknown(GatewayError):
@@ -37,6 +42,12 @@ class Run:
     mode: Mode
     state: Literal["active", "ended"]
     expires_at: str
+    waiting: Waiting = "result"
+    """How the agent waits for a person: told at once, held until the decision, or asked to come back (2026-07-28 only)."""
+    owns_task: bool = True
+
+    def public(self) -> dict[str, Any]:
+        return {**{name: getattr(self, name) for name in Run.__dataclass_fields__}, "connections": list(self.connections)}
 
 
 class Runs:
@@ -47,9 +58,10 @@ class Runs:
         self._ids = ids
 
     def create(
-        self, tenant: str, connections: Sequence[str], *, task: str, agent: str, subject: str | None, mode: Mode, ttl_s: float
+        self, tenant: str, connections: Sequence[str], *, task: str, agent: str, subject: str | None, mode: Mode, ttl_s: float,
+        waiting: Waiting = "result", takes_task: bool = False,
     ) -> tuple[Run, str]:
-        """The run and its token, which is never seen again."""
+        """The run and its token, which is never seen again. `takes_task`: from now on it alone may call for its task."""
         token = self._ids.token()
         run = Run(
             run=self._ids.new("run"),
@@ -61,26 +73,31 @@ class Runs:
             mode=mode,
             state="active",
             expires_at=stamp(self._clock.now() + timedelta(seconds=ttl_s)),
+            waiting=waiting,
         )
         doc: Document = {name: getattr(run, name) for name in Run.__dataclass_fields__}
         with self._store.transaction():
             self._store.run_put({**doc, "connections": list(run.connections), "token_digest": _digest(token)})
+            if takes_task:
+                self._store.setting_put(tenant, _TASK + task, {"run": run.run})
             self._audit.append(**self._record(run, "run_created", {"connections": list(run.connections), "mode": mode}))
-        return run, token
+            if takes_task:
+                self._audit.append(**self._record(run, "task_taken", {}))
+        return self.get(tenant, run.run), token
 
     def by_token(self, token: str) -> Run | None:
         """The run behind a bearer token, ended ones included; None for an unknown or expired token."""
         doc = self._store.run_by_token_digest(_digest(token))
         if doc is None or doc["expires_at"] <= stamp(self._clock.now()):
             return None
-        return _from(doc)
+        return self._from(doc)
 
     def get(self, tenant: str, run: str) -> Run:
         """Raises RunUnknown, also for another tenant's."""
         doc = self._store.run_get(run)
         if doc is None or doc["tenant"] != tenant:
             raise RunUnknown(run)
-        return _from(doc)
+        return self._from(doc)
 
     def end(self, tenant: str, run: str) -> Run:
         """From now on its calls are refused. Repeating is harmless. Raises RunUnknown."""
@@ -92,25 +109,37 @@ class Runs:
             self._audit.append(**self._record(current, "run_ended", {}))
         return self.get(tenant, run)
 
+    def set_mode(self, tenant: str, run: str, mode: Mode) -> Run:
+        """What it may do from the next call on. Raises RunUnknown, and GatewayError `run_ended`."""
+        current = self.get(tenant, run)
+        if current.state == "ended":
+            raise GatewayError("run_ended", "the run has ended", where=run, fix="create another", http_status=409)
+        if current.mode != mode:
+            with self._store.transaction():
+                self._store.run_update(run, mode=mode)
+                self._audit.append(**self._record(current, "run_mode_changed", {"mode": mode, "before": current.mode}))
+        return self.get(tenant, run)
+
+    def _from(self, doc: Document) -> Run:
+        """With the task's owner as it stands now: a run that another one took its task from keeps its token and may call nothing."""
+        known = {name: doc[name] for name in Run.__dataclass_fields__ if name in doc}
+        owner = self._store.setting_get(doc["tenant"], _TASK + doc["task"])
+        return Run(**{**known, "connections": tuple(doc["connections"]), "owns_task": owner is None or owner["run"] == doc["run"]})
+
     @staticmethod
-    def _record(run: Run, event: Literal["run_created", "run_ended"], details: dict[str, Any]) -> AuditFields:
+    def _record(run: Run, event: Event, details: dict[str, Any]) -> AuditFields:
         return {
             "tenant": run.tenant,
             "run": run.run,
             "task": run.task,
             "agent": run.agent,
-            "actor": "operator:operator",
+            "actor": actor(),
             "event": event,
             "outcome": "success",
             "decision": "allow",
             "reason": event,
             "details": details,
         }
-
-
-def _from(doc: Document) -> Run:
-    known = {name: doc[name] for name in Run.__dataclass_fields__}
-    return Run(**{**known, "connections": tuple(doc["connections"])})
 
 
 def _digest(token: str) -> str:

@@ -7,26 +7,27 @@ the audit or the result; that none is raised proves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _VERB = r"(?:ignore|disregard|forget|override)"
 _OLD = r"(?:previous|prior|above|earlier|preceding|all)"
 _RULES = r"(?:instructions?|rules|directions|prompts?|guidelines)"
 
-# Each gap is bounded, so that the time taken grows no faster than the text.
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("ignores_instructions", re.compile(rf"\b{_VERB}\b[^.\n]{{0,40}}\b{_OLD}\b[^.\n]{{0,40}}\b{_RULES}\b")),
-    ("reveals_prompt", re.compile(r"\b(?:reveal|print|show|repeat|output)\b[^.\n]{0,40}\b(?:system|developer|hidden)\s{1,5}(?:prompt|message|instructions?)\b")),
-    ("new_instructions", re.compile(r"\b(?:new|updated|revised)\s{1,5}(?:system|developer)\s{1,5}(?:instructions?|prompt|message)\b|<\s?/?\s?system\s?>")),
-    (
-        "exfiltrates",
-        re.compile(
-            r"\b(?:exfiltrate|leak|steal|send|upload|forward)\b[^.\n]{0,60}"
-            r"\b(?:secrets?|credentials?|passwords?|api[ _-]?keys?|tokens?|private\s{1,5}keys?)\b"
-        ),
+_SECRET = r"(?:secrets?|credentials?|passwords?|api[ _-]?keys?|tokens?|private\s{1,5}keys?)"
+_GAP = r"[^.\n]{0,40}"
+"""Bounded, so that the time taken grows no faster than the text."""
+
+_PATTERNS: Mapping[str, re.Pattern[str]] = {
+    "ignores_instructions": re.compile(rf"\b{_VERB}\b{_GAP}\b{_OLD}\b{_GAP}\b{_RULES}\b"),
+    "reveals_prompt": re.compile(
+        rf"\b(?:reveal|print|show|repeat|output)\b{_GAP}\b(?:system|developer|hidden)\s{{1,5}}(?:prompt|message|instructions?)\b"
     ),
-)
+    "new_instructions": re.compile(
+        r"\b(?:new|updated|revised)\s{1,5}(?:system|developer)\s{1,5}(?:instructions?|prompt|message)\b|<\s?/?\s?system\s?>"
+    ),
+    "exfiltrates": re.compile(rf"\b(?:exfiltrate|leak|steal|send|upload|forward)\b{_GAP}\b{_SECRET}\b"),
+}
 _UNSEEN = "".join(map(chr, [0x00AD, 0x180E, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF]))
 _REMOVED = str.maketrans("", "", _UNSEEN)
 # Overrides of reading direction, and the tag characters that mirror ASCII without being shown.
@@ -42,8 +43,8 @@ def suspicions(result: Any) -> tuple[str, ...]:
                 found.add("hidden_text")
             text = text.translate(_REMOVED)
         lower = text.lower()
-        found.update(name for name, pattern in _PATTERNS if name not in found and pattern.search(lower))
-    return tuple(name for name in (*(name for name, _ in _PATTERNS), "hidden_text") if name in found)
+        found.update(name for name, pattern in _PATTERNS.items() if name not in found and pattern.search(lower))
+    return tuple(name for name in (*_PATTERNS, "hidden_text") if name in found)
 
 
 def _texts(value: Any) -> Iterator[str]:

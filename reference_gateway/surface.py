@@ -6,6 +6,8 @@ handlers answer with a stub that the SDK may check and stamp, and leave the real
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -25,6 +27,7 @@ from reference_gateway.connection import Connection
 from reference_gateway.connections import Connections
 from reference_gateway.log import logger
 from reference_gateway.pipeline import Pipeline
+from reference_gateway.results import INPUT_REQUIRED, Reply
 from reference_gateway.runs import Run, Runs
 from reference_gateway.store.base import StoreError
 from reference_gateway.upstream import era_of
@@ -58,7 +61,7 @@ class Surface:
             get_tool_input_schema=self._schema_of,
         )
         # The SDK's own tracing wraps every message for an exporter that this process does not have.
-        server.middleware[:] = [_keep_raw]
+        server.middleware[:] = [_keep_raw, self._arguments_are_an_object]
         inner = server.streamable_http_app(streamable_http_path=path, max_sessions=MAX_SESSIONS)
         return inner, _Door(inner, self._runs)
 
@@ -71,15 +74,16 @@ class Surface:
         return types.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
 
     def _visible(self, run: Run) -> list[tuple[Connection, Tool]]:
+        rules = self._pipeline.rules(run)
         connections = [found for name in run.connections if (found := self._connections.find(run.tenant, name)) is not None]
         return [
             (connection, tool)
             for connection in connections
-            for tool in connection.catalog.active()
-            if self._pipeline.decision(run, connection, tool).visible
+            for tool in connection.catalog.listed()
+            if self._pipeline.decision(run, connection, tool, rules).visible
         ]
 
-    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
         raw = dict(ctx.params or {})
         meta = raw.get("_meta")
         meta = dict(meta) if isinstance(meta, dict) else {}
@@ -88,16 +92,26 @@ class Surface:
         call = self._pipeline.new_call(
             _run_of(ctx), params.name, arguments if isinstance(arguments, dict) else {}, meta, era_of(ctx.protocol_version), progress
         )
-        try:
-            reply = await self._pipeline.run(call)
-        except StoreError as error:
-            log.error("call_not_recorded", code=error.code, invocation=call.invocation)
-            raise MCPError(-32603, "the gateway could not record the call", {"gateway/invocation": call.invocation}) from error
-        if reply.rpc is not None:
-            raise MCPError(reply.rpc["code"], reply.rpc["message"], reply.rpc.get("data"))
-        assert reply.result is not None
-        _leave({key: value for key, value in reply.result.items() if key != "resultType"})
+        state = raw.get("requestState")
+        call.request_state = state if isinstance(state, str) else None
+        with _recorded(call.invocation):
+            result = _unwrapped(await self._pipeline.run(call))
+        _leave(result)
+        if result.get("resultType") == INPUT_REQUIRED:
+            return types.InputRequiredResult(request_state=result["requestState"])
         return types.CallToolResult(content=[])
+
+    async def _arguments_are_an_object(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """The SDK refuses other arguments too, but before anybody could record that a call was refused."""
+        raw: Any = ctx.params or {}
+        if ctx.method != "tools/call" or ctx.request_id is None or isinstance(raw.get("arguments", {}), dict) or raw["arguments"] is None:
+            return await call_next(ctx)
+        name, meta = raw.get("name"), raw.get("_meta")
+        call = self._pipeline.new_call(
+            _run_of(ctx), name if isinstance(name, str) else "", {}, dict(meta) if isinstance(meta, dict) else {}, era_of(ctx.protocol_version), None
+        )
+        with _recorded(call.invocation):
+            return _unwrapped(self._pipeline.malformed(call))
 
     def _schema_of(self, name: str) -> Json | None:
         """For the SDK's check of Mcp-Param headers, as this run sees the tool."""
@@ -111,6 +125,23 @@ def _run_of(ctx: Context) -> Run:
     assert ctx.request is not None
     run: Run = ctx.request.scope[RUN]
     return run
+
+
+@contextmanager
+def _recorded(invocation: str) -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        log.error("call_not_recorded", code=error.code, invocation=invocation)
+        raise MCPError(-32603, "the gateway could not record the call", {"gateway/invocation": invocation}) from error
+
+
+def _unwrapped(reply: Reply) -> Json:
+    """The result as it goes out. Raises MCPError for a reply that is a JSON-RPC error."""
+    if reply.rpc is not None:
+        raise MCPError(reply.rpc["code"], reply.rpc["message"], reply.rpc.get("data"))
+    assert reply.result is not None
+    return {key: value for key, value in reply.result.items() if key != "resultType" or value == INPUT_REQUIRED}
 
 
 def _leave(result: Json) -> None:

@@ -5,6 +5,7 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->` in a page; e
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from harness.engine.vocabulary import kinds, load_vocabulary, verbs
 from harness.expect.audit_table import DENY, UPSTREAM
 from harness.expect.audit_table import TABLE as AUDIT
 from harness.fake.kit import providers as stand_ins
+from harness.gate.answer import json_schema as gate_schema
 from harness.local.base import servers as local_servers
 from harness.model.drift import SEVERITIES
 from harness.pytest_plugin import pytest_addoption
@@ -230,6 +232,7 @@ def main() -> int:
             path.write_text(new, encoding="utf-8")
             sys.stdout.write(f"renewed {path.name}\n")
     write_schema(DOCS / "scenario.schema.json", load_vocabulary())
+    (DOCS / "gate.schema.json").write_text(json.dumps(gate_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return 0
 
 

@@ -17,6 +17,7 @@ class Advance(Verb[Params]):
     id = "advance"
     summary = "gateway, stand-ins and tap move their clocks forward"
     params = Params
+    needs = frozenset({"test_clock"})
     mutates = True
     example = "advance: 61m"
 

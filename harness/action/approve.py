@@ -22,6 +22,7 @@ class Approve(Verb[Params]):
     id = "approve"
     summary = "an operator allows the waiting call once and waits for its execution"
     params = Params
+    needs = frozenset({"approvals"})
     example = "approve: write\nas: operator"
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:

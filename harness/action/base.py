@@ -16,7 +16,7 @@ from harness.model.scenario import ConnectionSpec, Step
 from harness.registry import suggest
 from harness.tap.mount import Mount
 from harness.target.base import RunGrant, RunningTarget
-from harness.target.wire import WireSession
+from harness.target.session import AgentSession
 
 P = TypeVar("P", bound=BaseModel)
 P_contra = TypeVar("P_contra", bound=BaseModel, contravariant=True)
@@ -48,7 +48,7 @@ class Stage:
     target: RunningTarget
     tenant: str
     grant: RunGrant
-    agent: WireSession
+    agent: AgentSession
     legs: Mapping[str, Leg]
     clock: Clock
     sequencer: Sequencer
@@ -89,13 +89,14 @@ class Done:
 class Action(Protocol[P_contra]):
     """`id` is the YAML word. `mutates`: moves time or breaks things for others, so the scenario gets its own bench.
 
-    `destructive_target`: the value names a tool that the verb will run.
+    `destructive_target`: the value names a tool that the verb will run. `needs`: abilities of the target without which it cannot be done.
     """
 
     id: str
     summary: str
     params: type[BaseModel]
     mutates: bool
+    needs: frozenset[str]
     example: str
 
     async def run(self, stage: Stage, step: Step, params: P_contra, phase: Phase, attempt: int) -> Done: ...
@@ -105,4 +106,5 @@ class Verb(Generic[P]):
     id: ClassVar[str]
     summary: ClassVar[str]
     mutates: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset()
     example: ClassVar[str] = ""

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from harness.action.base import Done, Stage
-from harness.errors import ContractBroken
-from harness.model.evidence import ApprovalRecord, Phase
+from harness.errors import ContractBroken, Untestable
+from harness.model.evidence import ApprovalRecord, ClientExchange, Phase
 from harness.model.scenario import Step
 
 
+async def repeated(stage: Stage, call: ClientExchange) -> Mapping[str, Any]:
+    """The same call again, byte for byte and under the same trace: what the approval was for."""
+    meta = {"traceparent": call.traceparent}
+    answer = await stage.agent.call(call.exposed_as, call.arguments or {}, meta=meta, timeout=stage.step_timeout_s)
+    if answer.transport_error:
+        raise Untestable(
+            f"the approved call was repeated and brought nothing: {answer.transport_error}", where=call.tool, fix="see the gateway's log"
+        )
+    return {"result": answer.result, "error": answer.error.model_dump() if answer.error else None}
+
+
 async def decide(stage: Stage, step: Step, waiting: str, phase: Phase, *, approve: bool, by: str, reason: str) -> Done:
-    """Waits until the decision is carried out; the stored result is what captures read."""
+    """Waits until the decision is carried out; the stored result is what captures read.
+
+    Where a gateway does not carry out what was approved, the agent repeats the identical call, as part of this very step.
+    """
     call = stage.calls.get(waiting)
     approval = call.said.get("approval") if call else None
     if not approval:
@@ -20,6 +37,8 @@ async def decide(stage: Stage, step: Step, waiting: str, phase: Phase, *, approv
         )
     started = stage.sequencer.next()
     answer = await stage.target.decide(stage.tenant, str(approval), approve=approve, by=by, reason=reason)
+    if call is not None and approve and not stage.target.executes_on_approval:
+        answer = {**answer, **await repeated(stage, call)}
     stage.emit(
         ApprovalRecord(
             item=stage.item,

@@ -21,6 +21,7 @@ class Deny(Verb[Params]):
     id = "deny"
     summary = "an operator declines the waiting call"
     params = Params
+    needs = frozenset({"approvals"})
     example = "deny: write\nreason: not today"
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:

@@ -24,12 +24,14 @@ class Discover(Verb[Params]):
         connection = stage.leg(params.target).name
         started, began = stage.sequencer.next(), stage.clock.monotonic()
         listing = await stage.agent.list_tools(timeout=stage.step_timeout_s)
-        tools = []
+        tools, unmapped = [], []
         for tool in listing.tools:
-            owner, name = stage.target.tool_of(str(tool.get("name", "")))
+            owner, name = stage.target.tool_of(str(tool.get("name", "")), connection)
             if owner == connection:
                 tools.append({**tool, "name": name})
-        result = {"tools": tools, "pages": listing.pages, "complete": listing.complete}
+            elif owner not in stage.legs:
+                unmapped.append(tool.get("name"))
+        result = {"tools": tools, "pages": listing.pages, "complete": listing.complete, **({"unmapped": unmapped} if unmapped else {})}
         exchange = ClientExchange(
             item=stage.item,
             phase=phase,

@@ -18,6 +18,7 @@ class EndRun(Verb[Params]):
     id = "end_run"
     summary = "the agent's run ends"
     params = Params
+    needs = frozenset({"runs"})
     example = "end_run: true"
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:

@@ -16,6 +16,7 @@ class Refresh(Verb[Params]):
     id = "refresh"
     summary = "the gateway discovers a provider's tools again, and its catalog is read back"
     params = Params
+    needs = frozenset({"catalog", "refresh"})
     example = "refresh: mem0"
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:

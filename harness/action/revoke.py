@@ -16,6 +16,7 @@ class Revoke(Verb[Params]):
     id = "revoke"
     summary = "the connection's grant is revoked; the next call must be refused"
     params = Params
+    needs = frozenset({"revoke"})
     example = "revoke: mem0"
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:

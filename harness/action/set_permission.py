@@ -17,6 +17,7 @@ class SetPermission(Verb[Params]):
     id = "set_permission"
     summary = "an operator sets a tool to allowed, ask_first or off; the harness restores it after cleanup"
     params = Params
+    needs = frozenset({"permissions"})
     example = "set_permission: mem0.add_memory\nto: ask_first"
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:

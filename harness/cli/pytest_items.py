@@ -72,6 +72,12 @@ def shown_path(path: Path) -> Path:
     return relative if len(relative.parts) > 1 and relative.parts[0] != ".." else path
 
 
+def named(path: Path, config: pytest.Config) -> bool:
+    """Whether the command line names this file or its folder: what not every machine can run is run when it is asked for, like in SELECT."""
+    asked = [Path(config.invocation_params.dir, arg.partition("::")[0]).resolve() for arg in config.args]
+    return path.resolve() in asked or path.parent.resolve() in asked
+
+
 class ScenarioFile(pytest.File):
     """One YAML file: one item for each protocol version that its plan holds."""
 
@@ -80,6 +86,8 @@ class ScenarioFile(pytest.File):
             plan = plan_of(self.path, options_of(self.config))
         except HarnessError as error:
             raise self.CollectError(str(error)) from None
+        if any(i.scenario.place == "sandbox" for i in plan.items) and not named(self.path, self.config):
+            return
         for plan_item in plan.items:
             item: ScenarioItem = ScenarioItem.from_parent(self, name=plan_item.id, plan_item=plan_item)
             yield item

@@ -34,7 +34,7 @@ def canonical(schema: Schema, *, formats: bool = False) -> Form | str:
         found = handle.to_json_schema()
         return Form(handle, found, canonical_bytes(found), handle.kind != CanonicalKind.RAW)
     except (ValueError, NotCanonical, jsonschema_rs.ReferencingError) as error:
-        return f"no canonical form: {_brief(error)}"
+        return f"no canonical form: {brief(error)}"
 
 
 def covers(outer: Form, inner: Form) -> bool | None:
@@ -71,5 +71,6 @@ def disjoint(left: Schema, right: Schema) -> bool:
         return False
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
+    """The first line of an error's text, bounded."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -18,7 +18,7 @@ from harness.drift.facets import array_holds, number_holds, string_holds
 from harness.drift.language import finite_texts
 from harness.drift.object_facets import object_holds
 from harness.drift.validators import first_opinion
-from harness.inventory.canonical import canonical_bytes
+from harness.inventory.canonical import canonical_bytes, json_equal
 
 FUEL = 4_000
 _FINITE = 256
@@ -38,6 +38,7 @@ class Prover:
         self.fuel = fuel
         self._assumed: dict[_Key, int] = {}
         self._trail: list[_Key] = []
+        self._same_defs = json_equal(dict(left.defs), dict(right.defs))
         self._texts: dict[int, tuple[Any, bytes]] = {}
 
     def contained(self) -> bool:
@@ -149,6 +150,8 @@ class Prover:
 
     def _group(self, flat: Conjunction, word: str, right: dict[str, Any], depth: int) -> bool:
         """Whether one demand of `right` is met."""
+        if word in _VERBATIM and any(self._same(node, right, _VERBATIM[word]) for node in flat):
+            return True
         if word == "$ref":
             target = self.right.target(right)
             return target is not None and self.proves(flat, target, depth)
@@ -171,6 +174,11 @@ class Prover:
         if word == "array":
             return "array" not in types(flat) or array_holds(self, flat, right, depth)
         return word == "object" and ("object" not in types(flat) or object_holds(self, flat, right, depth))
+
+    def _same(self, node: dict[str, Any], right: dict[str, Any], words: tuple[str, ...]) -> bool:
+        """Whether both say the same in so many words, and the words mean the same in both documents."""
+        mine, theirs = ({word: side[word] for word in words if word in side} for side in (node, right))
+        return self.text(mine) == self.text(theirs) and (self._same_defs or not self.refers(theirs))
 
     def _one_of(self, flat: Conjunction, branches: list[Schema], depth: int) -> bool:
         for index, branch in enumerate(branches):
@@ -235,6 +243,10 @@ class Prover:
             self.burn(3)
             return disjoint({"allOf": list(flat)}, right)
         values = self.finite(flat)
+        if values is None and ("const" in right or isinstance(right.get("enum"), list)):
+            checks = [first_opinion(self.left.under(node)) for node in flat]
+            named = [right["const"]] if "const" in right else right["enum"]
+            return not any(all(check(value) for check in checks) for value in named)
         if values is not None:
             accepts = first_opinion(self.right.under(right))
             return not any(accepts(value) for value in values)
@@ -272,6 +284,7 @@ def _without(node: Mapping[str, Any], *words: str) -> dict[str, Any]:
     return {word: value for word, value in node.items() if word not in words and not word.startswith("unevaluated")}
 
 
+_VERBATIM: dict[str, tuple[str, ...]] = {"oneOf": ("oneOf",), "anyOf": ("anyOf",), "not": ("not",), "if": ("if", "then", "else")}
 _STRING = ("pattern", "minLength", "maxLength")
 _NUMBER = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _ARRAY = ("prefixItems", "items", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems")

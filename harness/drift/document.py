@@ -266,15 +266,16 @@ class _Normaliser:
 def _exclusive(out: dict[str, Any]) -> None:
     """Draft 4 says "exclusive" by a boolean beside the bound; no later draft allows that, so it can be read under any."""
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if isinstance(out.get(exclusive), bool):
-            if out.pop(exclusive) and bound in out:
-                out[exclusive] = out.pop(bound)
+        if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and bound in out:
+            out[exclusive] = out.pop(bound)
 
 
 def _tidied(out: dict[str, Any]) -> dict[str, Any]:
     """Without what says nothing: many servers send `required: null` or `[]`, and a lone `then` is never asked."""
     if "required" in out and not out["required"]:
         del out["required"]
+    elif isinstance(out.get("required"), list) and all(isinstance(name, str) for name in out["required"]):
+        out["required"] = list(dict.fromkeys(out["required"]))  # a name said twice is forbidden, and yet plain
     if "if" not in out:
         out.pop("then", None)
         out.pop("else", None)

@@ -59,6 +59,8 @@ class _Closer:
             return {**self.inside(node), "allOf": [self.close(branches[0])]}
         if word == "anyOf" or (word == "oneOf" and sum(self.may_be_object(branch) for branch in node["oneOf"]) <= 1):
             return {**self.inside(node), word: [self.close(branch) for branch in node[word]]}
+        if word == "oneOf":  # closing a branch could make a value of two branches one of one: the choice stays with the open ones
+            return {**self.inside(node), "anyOf": [self.close(branch) for branch in node["oneOf"]]}
         return None
 
     def closed_reference(self, found: str) -> str:

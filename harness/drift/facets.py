@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.drift import conjunction as con
 from harness.drift.conjunction import LENGTH_LIMIT, Conjunction
 from harness.drift.language import Window, outside, pattern_included
+from harness.drift.proving import Proving
 from harness.inventory.canonical import json_equal
-
-if TYPE_CHECKING:
-    from harness.drift.containment import Prover
 
 
 def string_holds(flat: Conjunction, right: dict[str, Any]) -> bool:
@@ -55,7 +53,7 @@ def _whole(bound: tuple[Fraction, bool] | None, *, up: bool) -> tuple[Fraction, 
     return Fraction(math.ceil(value) - 1 if excluded else math.floor(value)), False
 
 
-def array_holds(prover: Prover, flat: Conjunction, right: dict[str, Any], depth: int) -> bool:
+def array_holds(prover: Proving, flat: Conjunction, right: dict[str, Any], depth: int) -> bool:
     if "unevaluatedItems" in right and not _plain(right):
         return False
     fewest, longest = con.least(flat, "minItems"), _most_items(prover, flat)
@@ -75,7 +73,7 @@ def _plain(right: Mapping[str, Any]) -> bool:
     return not {"$ref", "allOf", "anyOf", "oneOf", "if", "contains", "not"} & set(right)
 
 
-def _most_items(prover: Prover, flat: Conjunction) -> int | None:
+def _most_items(prover: Proving, flat: Conjunction) -> int | None:
     """An upper count of items, by bounds or because items beyond the first ones are impossible."""
     stated = con.most(flat, "maxItems")
     for index in range(con.longest_prefix(flat) + 1):
@@ -87,7 +85,7 @@ def _most_items(prover: Prover, flat: Conjunction) -> int | None:
     return stated
 
 
-def _items_hold(prover: Prover, flat: Conjunction, right: Mapping[str, Any], longest: int | None, depth: int) -> bool:
+def _items_hold(prover: Proving, flat: Conjunction, right: Mapping[str, Any], longest: int | None, depth: int) -> bool:
     prefix = right.get("prefixItems", [])
     rest = right.get("items", right.get("unevaluatedItems", True))
     last = max(len(prefix), con.longest_prefix(flat))  # from here on every item is alike, on both sides
@@ -99,7 +97,7 @@ def _items_hold(prover: Prover, flat: Conjunction, right: Mapping[str, Any], lon
     return True
 
 
-def _contains_holds(prover: Prover, flat: Conjunction, right: Mapping[str, Any], longest: int | None, depth: int) -> bool:
+def _contains_holds(prover: Proving, flat: Conjunction, right: Mapping[str, Any], longest: int | None, depth: int) -> bool:
     if "contains" not in right:
         return True
     wanted, least, most = right["contains"], right.get("minContains", 1), right.get("maxContains")

@@ -10,6 +10,7 @@ import functools
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 from harness.drift.regex import ANY, TOP, Alt, Anchor, Chars, Node, NotRegular, Ranges, Repeat, parse
@@ -189,7 +190,7 @@ def automaton(pattern: str) -> PatternAutomaton:
 def _blocks(parts: Sequence[Automaton]) -> list[tuple[int, int]]:
     """Blocks (first, last) of characters that no part tells apart. A block may span the surrogates, never begin in them."""
     cuts = sorted({0, TOP + 1}.union(*(part.cuts for part in parts)))
-    return [(low, high - 1) for low, high in zip(cuts, cuts[1:], strict=False)]
+    return [(low, high - 1) for low, high in pairwise(cuts)]
 
 
 def _letters(parts: Sequence[Automaton]) -> list[int]:

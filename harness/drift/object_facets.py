@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.drift import conjunction as con
 from harness.drift.conjunction import Conjunction
 from harness.drift.document import Schema
 from harness.drift.language import Automaton, automaton, pattern_included
+from harness.drift.proving import Proving
 from harness.drift.regex import NotRegular
 from harness.drift.validators import first_opinion
-
-if TYPE_CHECKING:
-    from harness.drift.containment import Prover
 
 _UNNAMED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "not", "dependentSchemas"})
 
 
-def object_holds(prover: Prover, flat: Conjunction, right: dict[str, Any], depth: int) -> bool:
+def object_holds(prover: Proving, flat: Conjunction, right: dict[str, Any], depth: int) -> bool:
     if "unevaluatedProperties" in right:
         if _UNNAMED & set(right):
             return False
@@ -50,7 +48,7 @@ def _only(node: Mapping[str, Any], keyword: str) -> dict[str, Any]:
     return {keyword: node[keyword]} if keyword in node else {}
 
 
-def may_hold(prover: Prover, flat: Conjunction, name: str) -> bool:
+def may_hold(prover: Proving, flat: Conjunction, name: str) -> bool:
     """Whether an object of the conjunction may have property `name`, as far as can be told."""
     for node in flat:
         if "propertyNames" in node and not first_opinion(prover.left.under(node["propertyNames"]))(name):
@@ -59,7 +57,7 @@ def may_hold(prover: Prover, flat: Conjunction, name: str) -> bool:
     return inner is not None and not prover.nothing(inner)
 
 
-def _name_holds(prover: Prover, right: Mapping[str, Any], name: str) -> bool:
+def _name_holds(prover: Proving, right: Mapping[str, Any], name: str) -> bool:
     return "propertyNames" not in right or first_opinion(prover.right.under(right["propertyNames"]))(name)
 
 
@@ -74,7 +72,7 @@ def _wanted(right: Mapping[str, Any], name: str) -> list[Schema]:
 
 
 def _dependents_hold(
-    prover: Prover, flat: Conjunction, right: Mapping[str, Any], present: list[str], names: frozenset[str] | None, depth: int
+    prover: Proving, flat: Conjunction, right: Mapping[str, Any], present: list[str], names: frozenset[str] | None, depth: int
 ) -> bool:
     def possible(name: str) -> bool:
         return name in present if names is not None else may_hold(prover, flat, name)
@@ -88,7 +86,7 @@ def _dependents_hold(
     return True
 
 
-def _others_hold(prover: Prover, flat: Conjunction, right: Mapping[str, Any], depth: int) -> bool:
+def _others_hold(prover: Proving, flat: Conjunction, right: Mapping[str, Any], depth: int) -> bool:
     """Names that neither side declares: by pattern, and then all that is left."""
     patterns = right.get("patternProperties", {})
     for pattern, wanted in patterns.items():

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.drift.document import Document, Schema
 from harness.drift.guard import below
-from harness.drift.language import automaton, outside, texts
+from harness.drift.language import Automaton, automaton, finite_texts, outside, texts
 from harness.drift.regex import NotRegular
 from harness.inventory.canonical import NotCanonical, canonical_bytes
 
 _MANY = 80
+_FEW = 64
+MAX_COUNT = 2_000
 FORMATS = {
     "email": ["a@example.com"],
     "uri": ["https://example.com/a"],
@@ -74,41 +76,59 @@ def pool_of(old: Document, new: Document) -> Pool:
     nodes = [*nodes_of(old), *nodes_of(new)]
     numbers, lengths, counts, literals, names, patterns, formats = [], [], [], [], [], [], []
     for node in nodes:
-        for word in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-            if _number(node.get(word)):
-                numbers.append(node[word])
+        numbers += [node[word] for word in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") if _number(node.get(word))]
         lengths += [node[word] for word in ("minLength", "maxLength") if _number(node.get(word))]
-        counts += [node[word] for word in ("minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties") if _number(node.get(word))]
+        counts += [
+            node[word] for word in ("minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties") if _number(node.get(word))
+        ]
         literals += [*(node["enum"] if isinstance(node.get("enum"), list) else []), *([node["const"]] if "const" in node else [])]
         names += [*node.get("properties", {}), *node.get("required", []), *node.get("dependentRequired", {}), *node.get("dependentSchemas", {})]
         patterns += [node["pattern"]] if isinstance(node.get("pattern"), str) else []
         patterns += list(node.get("patternProperties", {}))
         formats += FORMATS.get(str(node.get("format")), [])
-    samples = list(pattern_samples(list(dict.fromkeys(patterns))))
+    samples = list(pattern_samples(list(dict.fromkeys(patterns)), sum(isinstance(value, str) for value in literals)))
     strings = [*samples, *formats, *_strings([int(length) for length in lengths])]
     by_type = {
         "null": (None,),
         "boolean": (True, False),
         "number": tuple(distinct(_near(numbers))),
-        "string": tuple(distinct(sorted(strings, key=lambda text: (len(text), text)))),
+        "string": tuple(distinct(sorted(strings, key=lambda text: (len(text), text)), 2 * _MANY)),
         "array": ([],),
         "object": ({},),
     }
     around = sorted({max(0, int(count) + step) for count in counts for step in (-1, 0, 1)} | {0, 1, 2})
     names += [text for text in samples if len(text) < 40][:8]
-    return Pool(by_type, tuple(distinct(literals)), tuple(dict.fromkeys([*map(str, names), "x", "extra", "longer_name"])), tuple(n for n in around if n <= 64))
+    return Pool(
+        by_type,
+        tuple(distinct(literals, 2 * _MANY)),
+        tuple(dict.fromkeys([*map(str, names), "x", "extra", "longer_name"])),
+        tuple(n for n in around if n <= MAX_COUNT),
+    )
 
 
-def pattern_samples(patterns: list[str]) -> Iterator[str]:
-    """For each pattern some texts that match; for each pair the shortest text that only the first matches."""
+def pattern_samples(patterns: list[str], named: int = 0) -> Iterator[str]:
+    """For each pattern all texts that match, if they are few, else some: more than the `named` ones that a list of words can hold.
+
+    For each pair of patterns the shortest text that only the first matches.
+    """
     for one in patterns[:16]:
         try:
-            yield from texts([automaton(one)], 6, visits=2)
+            yield from some_texts([automaton(one)], named)
             for other in patterns[:16]:
                 if other != one and isinstance(found := outside([automaton(one)], automaton(other)), str):
                     yield found
         except NotRegular:
             continue
+
+
+def some_texts(parts: Sequence[Automaton], named: int) -> Iterator[str]:
+    """All texts of a small language, or the shortest of a large one."""
+    all_of_them = finite_texts(parts, _FEW)
+    if all_of_them is not None:
+        yield from all_of_them
+        return
+    wanted = min(6 + named, _FEW)
+    yield from texts(parts, wanted, visits=2 + wanted // 4)
 
 
 def nodes_of(document: Document) -> Iterator[Mapping[str, Any]]:
@@ -139,5 +159,5 @@ def _near(numbers: list[Any]) -> Iterator[Any]:
 def _strings(lengths: list[int]) -> Iterator[str]:
     yield from ("", "a", "0", "x", "A", "-", " ", "ab", "a b", "é", "\n")
     for length in sorted({max(0, found + step) for found in lengths for step in (-1, 0, 1)}):
-        if length <= 20_000:
+        if length <= 300_000:
             yield "a" * length

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from dataclasses import dataclass
+from itertools import groupby
 
 Ranges = tuple[tuple[int, int], ...]
 TOP = 0x10FFFF
@@ -90,12 +91,23 @@ _CLASSES = {"d": DIGIT, "w": WORD, "s": SPACE, "D": inverted(DIGIT), "W": invert
 _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "0": 0}
 
 
+@functools.lru_cache(maxsize=1)
+def _categories() -> tuple[tuple[str, int, int], ...]:
+    """(category, first, last) of each run of characters alike."""
+    out, at = [], 0
+    for name, run in groupby(map(unicodedata.category, map(chr, range(TOP + 1)))):
+        size = sum(1 for _ in run)
+        out.append((name, at, at + size - 1))
+        at += size
+    return tuple(out)
+
+
 @functools.lru_cache(maxsize=32)
 def category(name: str) -> Ranges:
     """The characters of a Unicode general category (`L`, `Lu`, …). Raises NotRegular for any other property."""
     if not (1 <= len(name) <= 2 and name[0] in "LMNPSZC" and name.isalpha()):
         raise NotRegular(f"the property {name!r} is not known here")
-    return merged([(point, point) for point in range(TOP + 1) if unicodedata.category(chr(point)).startswith(name)])
+    return merged([(first, last) for found, first, last in _categories() if found.startswith(name) and found != "Cs"])
 
 
 @functools.lru_cache(maxsize=512)
@@ -182,7 +194,7 @@ class _Reader:
             return Anchor(char == "^")
         if char == "\\":
             return Chars(self.escaped(in_class=False))
-        if char in "*+?":
+        if char in "*+?{":
             raise NotRegular(f"nothing to repeat at {self.at - 1}")
         return Chars(_one(ord(char)))
 

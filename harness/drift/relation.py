@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from harness.drift.canonical_form import Form, canonical, covers
+from harness.drift.canonical_form import Form, brief, canonical, covers, impossible
 from harness.drift.conjunction import types
 from harness.drift.containment import OutOfFuel, Prover
 from harness.drift.document import Document, normalise
 from harness.drift.documented import closed, ignored_arguments
-from harness.drift.guard import admitted
+from harness.drift.guard import admitted, check_size
 from harness.drift.pool import nodes_of
 from harness.drift.refused import Refused
-from harness.drift.validators import Judges
+from harness.drift.validators import Judges, first_opinion
 from harness.drift.witness import NONE, Search
 from harness.inventory.canonical import NotCanonical, json_equal
 from harness.model.drift import Relation, RelationWord
@@ -41,12 +41,16 @@ def relate(old: Any, new: Any, *, old_draft: int | None = None, new_draft: int |
     A draft is given where it was declared but the schema no longer says so (a shape has no `$schema`).
     """
     try:
+        check_size(old)
+        check_size(new)
         if old_draft == new_draft and json_equal(old, new):
             return SAME
         before, after = objects_only(admitted(old, old_draft), admitted(new, new_draft))
+        for document in (before, after):
+            first_opinion(document.schema)  # what no validator takes as a schema says nothing, however much of it we could read
         return _Comparison(before, after).relation()
     except Refused as error:
-        return unproven(f"refused: {error.why} ({error.code})")
+        return unproven(f"refused: {error.why} ({error.code})", refused=error.code)
     except NotCanonical as error:
         return unproven(f"no canonical text: {error.reason}")
     except OutOfFuel:
@@ -55,11 +59,12 @@ def relate(old: Any, new: Any, *, old_draft: int | None = None, new_draft: int |
         return unproven("nested too deep to compare")
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as error:
         # What a foreign schema may hold has no end (`minLength: "x"`); no shape of it may look compatible, or stop the others.
-        return unproven(f"not a usable schema: {type(error).__name__}: {str(error)[:160]}")
+        return unproven(f"not a usable schema: {type(error).__name__}: {brief(error)}")
 
 
-def unproven(reason: str) -> Relation:
-    return Relation(strict="unproven", documented="unproven", method="", reason=reason)
+def unproven(reason: str, *, refused: str = "") -> Relation:
+    """Nothing is known of how they relate."""
+    return Relation(strict="unproven", documented="unproven", refused=refused, reason=reason)
 
 
 def recheck(old: Any, new: Any, relation: Relation, *, old_draft: int | None = None, new_draft: int | None = None) -> bool:
@@ -116,7 +121,7 @@ class _Comparison:
             witness=documented.witness if documented.contained is False else strict.witness,
             reverse_witness=strict_back.witness,
             documented_witness=documented.contained is False,
-            documented_reverse_witness=documented_back.contained is False and strict_back.witness is documented_back.witness,
+            uncallable=impossible(self.new.schema) and not impossible(self.old.schema),
             method=" + ".join(dict.fromkeys(half.method for half in (strict, strict_back) if half.method)),
             reason="; ".join(dict.fromkeys(half.reason for half in halves if half.reason)),
         )

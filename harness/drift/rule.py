@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from harness.inventory.diff import Fact
+from harness.inventory.facts import Fact
 from harness.inventory.side import Side, ToolView, tools_views
 from harness.model.drift import DriftFinding, DriftSeverity
 from harness.model.tool import Tool
@@ -20,7 +20,8 @@ Specimen = Wire | ToolView | Side | None
 class Rule:
     """One row of the table. `fact` is the kind it judges and `when` narrows it; `message` completes the sentence "TOOL: …".
 
-    `fails` and `passes` are specimens, before and after, that give this finding and that do not. Severity: breaking (a documented
+    `fails` and `passes` are specimens, before and after, that give this finding and that do not; where `related`, they are judged with
+    their relations. Severity: breaking (a documented
     caller is refused or misled), risk (may hurt, or cannot be told here), text (what a model reads changed), info.
     """
 
@@ -32,7 +33,8 @@ class Rule:
     fails: tuple[Specimen, Specimen]
     passes: tuple[Specimen, Specimen]
     when: Callable[[Fact], bool] = lambda _: True
-    direction: str = "input"
+    direction: Literal["input", "output"] = "input"
+    related: bool = False
 
     def matches(self, fact: Fact) -> bool:
         return fact.kind == self.fact and fact.direction == self.direction and self.when(fact)
@@ -48,6 +50,7 @@ class Rule:
             actual=fact.new,
             message=message,
             fix=self.fix,
+            direction=self.direction,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.drift.rule import Rule, name_of, owner_of, short, tool
-from harness.inventory.diff import Fact
+from harness.inventory.facts import Fact
 from harness.inventory.schema_diff import LOWER_BOUNDS
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
@@ -46,6 +46,16 @@ def _ignored(fact: Fact) -> bool:
 
 def _values(found: Any) -> str:
     return "anything" if found is None else short(found)
+
+
+def _now_required(fact: Fact) -> str:
+    ghost = "" if fact.detail["declared"] else ", though it is declared nowhere"
+    return f"{fact.detail['name']!r} has become required at {fact.pointer}{ghost}; calls without it are refused"
+
+
+def _null(fact: Fact) -> bool:
+    """Only null came or went."""
+    return set(fact.old) ^ set(fact.new) == {"null"}
 
 
 RULES: tuple[Rule, ...] = (
@@ -93,7 +103,7 @@ RULES: tuple[Rule, ...] = (
         "parameter-required",
         "breaking",
         "required-added",
-        lambda fact: f"{fact.detail['name']!r} has become required at {fact.pointer}; calls without it are refused",
+        _now_required,
         "make it optional again",
         (PLAIN, tool(None, ["q"])),
         (tool(None, ["q"]), PLAIN),
@@ -115,7 +125,27 @@ RULES: tuple[Rule, ...] = (
         "accept the old type as well",
         (tool({"q": NUMBER}), tool({"q": INTEGER})),
         (tool({"q": INTEGER}), tool({"q": NUMBER})),
-        when=lambda fact: not _admits(fact),
+        when=lambda fact: not _admits(fact) and not _null(fact),
+    ),
+    Rule(
+        "parameter-null-refused",
+        "breaking",
+        "types-changed",
+        lambda fact: f"{owner_of(fact.pointer)} no longer takes null",
+        "accept null again: many callers send it for what they leave out",
+        (tool({"q": {"type": ["string", "null"]}}), tool({"q": STRING})),
+        (tool({"q": STRING}), tool({"q": {"type": ["string", "null"]}})),
+        when=lambda fact: not _admits(fact) and _null(fact),
+    ),
+    Rule(
+        "parameter-null-accepted",
+        "info",
+        "types-changed",
+        lambda fact: f"{owner_of(fact.pointer)} now also takes null",
+        "accept it into the inventory",
+        (tool({"q": STRING}), tool({"q": {"type": ["string", "null"]}})),
+        (tool({"q": INTEGER}), tool({"q": NUMBER})),
+        when=lambda fact: _admits(fact) and _null(fact),
     ),
     Rule(
         "parameter-type-widened",
@@ -125,7 +155,7 @@ RULES: tuple[Rule, ...] = (
         "accept it into the inventory",
         (tool({"q": INTEGER}), tool({"q": NUMBER})),
         (tool({"q": NUMBER}), tool({"q": INTEGER})),
-        when=_admits,
+        when=lambda fact: _admits(fact) and not _null(fact),
     ),
     Rule(
         "enum-narrowed",
@@ -275,7 +305,7 @@ RULES: tuple[Rule, ...] = (
         "order-changed",
         "info",
         "order-changed",
-        lambda fact: f"only the order changed at {fact.pointer}; the hash changes, the calls accepted do not",
+        lambda fact: f"order only: {name_of(fact.pointer)} of {owner_of(fact.pointer)} lists the same; the hash changes, the calls accepted do not",
         "emit lists in a stable order",
         (tool(None, ["a", "b"]), tool(None, ["b", "a"])),
         (tool(None, ["a", "b"]), tool(None, ["a", "b"])),

@@ -7,11 +7,10 @@ from typing import Any
 
 from harness.drift.conjunction import declared_types, language, least, most, node_property
 from harness.drift.document import Document, Schema
-from harness.drift.language import texts
-from harness.drift.pool import FORMATS, Pool, distinct
+from harness.drift.pool import FORMATS, MAX_COUNT, Pool, distinct, some_texts
 from harness.drift.validators import first_opinion
 
-_DEEP = 7
+_DEEP = 20
 _WORDS = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
@@ -109,7 +108,7 @@ class Sampler:
         yield from FORMATS.get(str(node.get("format")), [])
         parts = language((dict(node),))
         if parts:
-            yield from texts(parts, 12, visits=3)
+            yield from some_texts(parts, len(self.pool.literals))
         yield from self.pool.by_type["string"]
 
     def _arrays(self, node: Mapping[str, Any], depth: int) -> Iterator[Any]:
@@ -119,9 +118,8 @@ class Sampler:
         floor = least((dict(node),), "minItems")
         ceiling = most((dict(node),), "maxItems")
         counts = [floor, *(count for count in self.pool.counts if count >= floor and (ceiling is None or count <= ceiling))]
-        for count in dict.fromkeys(count for count in counts if count <= 64):
-            for items in self._fillings(prefix, more, wanted, count):
-                yield items
+        for count in dict.fromkeys(count for count in counts if count <= MAX_COUNT):
+            yield from self._fillings(prefix, more, wanted, count)
         for index, choices in enumerate([*prefix, more]):
             base = [options[0] for options in prefix[:index] if options]
             if len(base) == index and index >= floor - 1:
@@ -152,7 +150,12 @@ class Sampler:
                 for value in values:
                     yield {**start, name: value}
         pairs = [name for name in choices if name not in base][:6]
-        yield from ({**base, one: choices[one][0], other: choices[other][0]} for one in pairs for other in pairs if one < other and choices[one] and choices[other])
+        yield from (
+            {**base, one: choices[one][0], other: choices[other][0]}
+            for one in pairs
+            for other in pairs
+            if one < other and choices[one] and choices[other]
+        )
         for name in self.pool.names:
             if name not in choices:
                 for value in [*self._property(node, name, depth)[:3], *self.pool.scalars[:6]]:
@@ -180,7 +183,10 @@ def _merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
             out[word] = list(dict.fromkeys([*out[word], *value]))
         elif word in ("properties", "patternProperties"):
             mine = out[word]
-            out[word] = {**mine, **{name: {"allOf": [mine[name], schema]} if name in mine and mine[name] != schema else schema for name, schema in value.items()}}
+            out[word] = {
+                **mine,
+                **{name: {"allOf": [mine[name], schema]} if name in mine and mine[name] != schema else schema for name, schema in value.items()},
+            }
         elif word in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
             out[word] = max(out[word], value)
         elif word in ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"):

@@ -43,7 +43,7 @@ class Search:
     def witness(self, forms: tuple[Form, Form] | None) -> Any:
         """The smallest value found; `Search.NONE` when there was none. `forms` are the canonical forms, where both exist."""
         found: list[Any] = []
-        for values in (self._of_difference(forms), self._of_old()):
+        for values in ([*self.pool.literals, *self._of_difference(forms)], self._of_old()):
             found += [value for value in values if self.refused_now(value)]
             if found:
                 break
@@ -162,5 +162,3 @@ def _smaller(value: Any, simple: tuple[Any, ...], pool: Pool) -> Iterator[Any]:
                 yield put(value, path, "a" * len(part))
         if path and isinstance(part, (int, float)) and not isinstance(part, bool):
             yield from (put(value, path, candidate) for candidate in pool.by_type["number"] if size_of(candidate) < size_of(part))
-
-

@@ -20,6 +20,7 @@ from harness.model.manifest import Manifest
 from harness.model.scenario import Level
 from harness.tap.server import Tap
 from harness.target.base import LaunchOptions, RunningTarget, Target
+from harness.target.wire import AgentTransport
 
 
 class Names:
@@ -45,16 +46,6 @@ class BenchOptions:
     still: bool = False
     defects: Sequence[str] = ()
     names: Names = field(default_factory=Names)
-
-
-class _Shared(httpx2.AsyncBaseTransport):
-    """Passes requests on; closing it leaves the shared transport open."""
-
-    def __init__(self, shared: httpx2.AsyncHTTPTransport) -> None:
-        self._shared = shared
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        return await self._shared.handle_async_request(request)
 
 
 class Bench:
@@ -84,7 +75,7 @@ class Bench:
     async def _start(self) -> None:
         options, serving = self.options, self.still_clock or self.clock
         self.work_dir.mkdir(parents=True, exist_ok=True)
-        self.tap = await self._stack.enter_async_context(Tap(serving, self.sequencer))
+        self.tap = await self._stack.enter_async_context(Tap(serving, self.sequencer, self.target_kind.tap_port))
         for provider in options.providers:
             manifest = options.manifests[provider]
             self.sources[provider] = await self._stack.enter_async_context(open_source(manifest, options.level, serving, self.work_dir))
@@ -92,7 +83,7 @@ class Bench:
             work_dir=self.work_dir,
             mapped={wildcard(m): self.tap.tls_address for m in self._mapped()},
             ca_file=self.tap.ca_file if self._mapped() else None,
-            test_clock=options.still,
+            test_clock=options.still and "test_clock" in self.target_kind.abilities,
             defects=tuple(self._defects()),
         )
         self.gateway = await self._stack.enter_async_context(self.target_kind.launch(launch))
@@ -102,7 +93,7 @@ class Bench:
 
     def agent_client(self, headers: Mapping[str, str]) -> httpx2.AsyncClient:
         """A client with headers of its own over the bench's one transport: a TLS context per agent would cost more than its calls."""
-        return httpx2.AsyncClient(transport=_Shared(self._transport), headers=headers, trust_env=False, timeout=httpx2.Timeout(60.0))
+        return httpx2.AsyncClient(transport=AgentTransport(self._transport), headers=headers, trust_env=False, timeout=httpx2.Timeout(60.0))
 
     def _mapped(self) -> list[Manifest]:
         return [self.options.manifests[p] for p in self.options.providers if self.options.manifests[p].mount == "mapped"]

@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
 
+from harness.errors import LoadError
 from harness.expect.view import View
 from harness.inventory.store import inventory_path, parse_inventory
 from harness.model.evidence import Document, EvidenceRecord
@@ -54,13 +57,27 @@ def view_of(records: Sequence[EvidenceRecord], scenario: Scenario, manifests: Ma
     return View(records, providers, manifests, inventories)
 
 
-def read_documents(root: Path, providers: Sequence[str]) -> Documents:
-    """Raises LoadError (2) for a missing or broken manifest or inventory."""
+def read_documents(root: Path, providers: Sequence[str], compared: Mapping[str, str] = MappingProxyType({})) -> Documents:
+    """The manifest of each provider, and its inventory where there is one; `compared` maps those that must have one to who needs it.
+
+    Raises LoadError or LoadErrors (2) for a missing or broken manifest or inventory.
+    """
     manifests, inventories = {}, {}
     for provider in providers:
-        manifest = root / "providers" / f"{provider}.yaml"
-        manifests[provider] = Document(kind="manifest", name=f"providers/{provider}.yaml", text=manifest.read_text(encoding="utf-8"))
+        manifests[provider] = read_document("manifest", root, f"providers/{provider}.yaml", "write the provider's manifest")
         path = inventory_path(root / "inventories", provider)
         if path.exists():
-            inventories[provider] = Document(kind="inventory", name=f"inventories/{provider}.yaml", text=path.read_text(encoding="utf-8"))
+            inventories[provider] = read_document("inventory", root, f"inventories/{provider}.yaml", "make it readable")
+        elif provider in compared:
+            fix = f"write {path.name} from a reviewed capture; what is not agreed cannot be compared"
+            raise LoadError(f"no inventory for provider {provider!r}, which {compared[provider]} compares with", where=str(path), fix=fix)
     return Documents(manifests, inventories)
+
+
+def read_document(kind: Literal["manifest", "inventory"], root: Path, name: str, fix: str) -> Document:
+    try:
+        return Document(kind=kind, name=name, text=(root / name).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise LoadError(f"no such {kind}", where=str(root / name), fix=fix) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError(f"the {kind} cannot be read: {error}", where=str(root / name), fix="make it a readable UTF-8 file") from error

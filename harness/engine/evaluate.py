@@ -20,6 +20,9 @@ def evaluate(expectation: Expectation, step: str, bindings: Bindings, view: View
     """Findings of one expectation; none means it holds. What cannot be evaluated is a finding of severity error."""
     place = Place(expectation=expectation.id, step=step, where=str(expectation.location))
     kind = kinds()[expectation.word]
+    lacking = sorted(kind.needs & set(view.item.lacking)) if view.item else []
+    if lacking:
+        return [untestable(place, f"{lacking[0]}: the target has no such ability, and {expectation.word} rests on it")]
     try:
         args: Any = bindings.render(expectation.args, where=expectation.location)
         params = kind.params.model_validate(expectation_input(args))
@@ -39,6 +42,19 @@ def could_not(place: Place, word: str, why: str) -> Finding:
         expectation=place.expectation,
         step=place.step,
         fix="see the step that should have made it",
+    )
+
+
+def untestable(place: Place, why: str) -> Finding:
+    """What needs an ability that the target lacks is red, never skipped. `why` begins with the ability's name."""
+    return Finding(
+        id="untestable",
+        severity="error",
+        message=why,
+        where=place.where,
+        expectation=place.expectation,
+        step=place.step,
+        fix="choose a target that has it, or switch it on at the gateway (docs/targets.md)",
     )
 
 

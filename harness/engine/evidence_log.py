@@ -23,7 +23,7 @@ class EvidenceLog:
         self.redactor = redactor
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n")
+            self._file = path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
             raise UsageError(f"the evidence cannot be written: {error.strerror}", where=str(path), fix="choose another --reports-dir") from error
 
@@ -42,8 +42,13 @@ class EvidenceLog:
 
 
 def dump(record: EvidenceRecord) -> str:
-    """One line. Lone surrogates are written as escapes, so the file is always valid UTF-8."""
-    return json.dumps(record.model_dump(mode="python"), ensure_ascii=False, separators=(",", ":"), default=_plain)
+    """One line, always valid UTF-8: half of a surrogate pair, which no file can hold, is written as U+FFFD."""
+    line = json.dumps(record.model_dump(mode="python"), ensure_ascii=False, separators=(",", ":"), default=_plain)
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return line
 
 
 def _plain(value: Any) -> Any:
@@ -57,11 +62,18 @@ def _plain(value: Any) -> Any:
 def read_evidence(path: Path) -> list[EvidenceRecord]:
     """Every record. A bad line is a LoadError with file:line; a torn last line (a run that was killed) is one too, saying so."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        content = path.read_bytes()
     except OSError as error:
         raise LoadError(f"the evidence cannot be read: {error.strerror}", where=str(path), fix="give the path of an evidence.jsonl") from error
+    return parse_evidence(content, str(path))
+
+
+def parse_evidence(content: bytes, where: str) -> list[EvidenceRecord]:
+    """As `read_evidence`, of a log that is in memory; `where` names it in errors."""
+    try:
+        lines = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise LoadError("the evidence is not UTF-8", where=f"{path}:byte {error.start}", fix="use the file as the run wrote it") from error
+        raise LoadError("the evidence is not UTF-8", where=f"{where}:byte {error.start}", fix="use the file as the run wrote it") from error
     records = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -72,7 +84,7 @@ def read_evidence(path: Path) -> list[EvidenceRecord]:
             torn = number == len(lines)
             what = "the last line is cut off (the run was ended while writing)" if torn else f"not an evidence/v1 record: {_first(error)}"
             raise LoadError(
-                what, where=f"{path}:{number}", fix="remove the line to judge what is left" if torn else "use the file as the run wrote it"
+                what, where=f"{where}:{number}", fix="remove the line to judge what is left" if torn else "use the file as the run wrote it"
             ) from None
     return records
 

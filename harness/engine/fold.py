@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from harness.drift.compare import compare
+from harness.engine.coverage import tool_coverage
 from harness.engine.vocabulary import kinds
 from harness.errors import Exit, HarnessError, fold_exit
 from harness.expect.base import LegKind
@@ -18,6 +19,7 @@ from harness.model.verdict import ClaimVerdict, Outcome, Results, Verdict
 
 COMPARED = ("names", "parameters", "risk", "shape", "hash")
 INCOMPLETE_IDS = frozenset({"untestable", "witness-blind", "scenario-broken-off", "could-not-tell", "prerequisite-missing"})
+TWO_WITNESSES = "two witnesses, agent and tap: the target keeps no record of calls, so what is proven here is proven without an audit"
 BY_ID: Mapping[str, Exit] = {
     "unreachable": Exit.UNREACHABLE,
     "credentials-missing": Exit.CREDENTIALS,
@@ -31,7 +33,8 @@ def fold(start: PlanItemRecord, scenario: Scenario, view: View, evaluated: Seque
     found = list(findings)
     if start.missing:
         found += [prerequisite(scenario, reason) for reason in start.missing]
-    if not start.not_applicable and not start.missing:
+    found += [beyond_target(start, scenario, reason) for reason in start.untestable]
+    if not start.not_applicable and not start.missing and not start.untestable:
         found += witnessed_something(scenario, view)
     outcome = outcome_of(start, found)
     steps = [r for r in view.records if isinstance(r, StepRecord) and r.phase == "steps"]
@@ -57,7 +60,9 @@ def fold(start: PlanItemRecord, scenario: Scenario, view: View, evaluated: Seque
         seconds=ends[-1].seconds if ends else 0.0,
         time_to_visible_s={r.step: r.elapsed_s for r in steps if r.step in polled},
         attempts={r.step: r.attempts for r in steps if r.attempts > 1},
+        tools=tool_coverage(start, view),
         witnesses=2 if start.two_witness else 3,
+        notes=(TWO_WITNESSES,) if start.two_witness else (),
     )
 
 
@@ -68,6 +73,16 @@ def prerequisite(scenario: Scenario, reason: str) -> Finding:
         message=reason,
         where=str(scenario.location),
         fix="make it available, or select another level; what cannot be run is never a pass",
+    )
+
+
+def beyond_target(start: PlanItemRecord, scenario: Scenario, reason: str) -> Finding:
+    return Finding(
+        id="untestable",
+        severity="error",
+        message=reason,
+        where=str(scenario.location),
+        fix=f"target {start.target} cannot be set up for it; docs/targets.md says what each target can do",
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from harness.expect.audit_table import name_of, spell
 from harness.expect.view import View
 from harness.model.digest import NotCanonical, canonical_text
-from harness.model.evidence import ClientExchange, PlanItemRecord, StepRecord, Trouble
+from harness.model.evidence import ClientExchange, EvidenceRecord, PlanItemRecord, StepRecord, Trouble
 from harness.model.finding import Finding
 from harness.model.scenario import Scenario
 
@@ -85,18 +86,36 @@ def trouble_id(trouble: Trouble) -> str:
 
 def witness_was_awake(scenario: Scenario, view: View) -> Iterator[Finding]:
     """`witness-blind`: a tap that missed the gateway's discovery, or counts other dispatches than the audit, proves nothing."""
-    if view.item is None or not (view.controls("access") or view.steps):
+    if view.item is None or not (view.controls("access") or view.controls("shown") or view.steps):
         return  # set-up did not get far enough for a gateway to have discovered anything
+    two = view.item.two_witness
     for connection in view.providers:
         seen = [e for c, e in view.exchanges if c == connection]
         discovered = any(e.rpc_method == "tools/list" for e in seen) or (view.operations(connection) and bool(seen))
         if not discovered:
             yield blind(scenario, connection, "the tap never saw the gateway discover its tools", 1, 0)
             continue
+        if two:
+            yield from two_agree(scenario, view, connection)
+            continue
         audited = sum(r.get("event") == "call_started" and r.get("connection") == connection for r in view.audit)
         witnessed = sum(d.connection == connection for d in view.every_dispatch)
         if audited != witnessed:
             yield blind(scenario, connection, "audit and tap disagree on how many calls were dispatched", audited, witnessed)
+
+
+def two_agree(scenario: Scenario, view: View, connection: str) -> Iterator[Finding]:
+    """Without an audit, client and tap are all there is: each success the agent got left for the provider, and nothing else did."""
+    dispatches = [d for d in view.every_dispatch if d.connection == connection]
+    callers = {id(d.caller) for d in dispatches}
+    calls = [r for r in view.records if isinstance(r, ClientExchange) and r.method == "tools/call" and r.connection == connection]
+    served = [c for c in calls if c.result is not None and c.result.get("isError") is not True]
+    unseen = sum(id(c) not in callers for c in served)
+    if unseen:
+        yield blind(scenario, connection, "the agent was given results of calls that the tap never saw", len(served), len(served) - unseen)
+    stray = sum(d.caller is None for d in dispatches)
+    if stray:
+        yield blind(scenario, connection, "the tap saw calls that no agent made", 0, stray)
 
 
 def blind(scenario: Scenario, connection: str, what: str, audited: int, witnessed: int) -> Finding:
@@ -109,6 +128,22 @@ def blind(scenario: Scenario, connection: str, what: str, audited: int, witnesse
         actual=witnessed,
         fix="check that the gateway reaches this provider through the tap only, and audits every dispatch",
     )
+
+
+def names_are_mapped(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`name-unmapped`: the agent was shown names that do not follow what the target declares of its gateway."""
+    for listing in (c for c in view.clients if c.method == "tools/list"):
+        unmapped = (listing.result or {}).get("unmapped")
+        if unmapped:
+            yield Finding(
+                id="name-unmapped",
+                message=f"{len(unmapped)} tools are shown under names that belong to no connection",
+                where=str(scenario.location),
+                step=listing.step,
+                expected="names as the target declares them",
+                actual=unmapped[:10],
+                fix="a gateway that renames must do so by one rule; see docs/targets.md",
+            )
 
 
 def audit_is_whole(scenario: Scenario, view: View) -> Iterator[Finding]:
@@ -171,19 +206,37 @@ def access_was_restored(scenario: Scenario, view: View) -> Iterator[Finding]:
 def cleanup_worked(scenario: Scenario, view: View) -> Iterator[Finding]:
     """`cleanup-failed`: something the scenario made is still there (a warning: it changes no claim)."""
     for record in view.records:
-        if not isinstance(record, ClientExchange) or record.phase != "cleanup":
-            continue
-        failed = record.error is not None or record.transport_error or (record.result or {}).get("isError") is True
-        if failed:
+        why = not_cleaned(record)
+        if why is not None:
+            what, actual = why
             yield Finding(
                 id="cleanup-failed",
                 severity="warn",
-                message=f"cleanup: {record.tool} failed, so what the scenario made may still be there",
+                message=f"cleanup: {what}, so what the scenario made may still be there",
                 where=str(scenario.location),
-                step=record.step,
-                actual=record.said.get("reason") or record.transport_error,
+                step=getattr(record, "step", ""),
+                actual=actual,
                 fix="remove it by hand",
             )
 
 
-CHECKS: tuple[Check, ...] = (ran_to_the_end, witness_was_awake, audit_is_whole, audit_is_complete, access_was_restored, cleanup_worked)
+def not_cleaned(record: EvidenceRecord) -> tuple[str, Any] | None:
+    """(what went wrong, in whose words) if this record is of a cleanup that failed; a step without its capture had nothing to clean."""
+    if isinstance(record, StepRecord) and record.phase == "cleanup" and record.trouble is not None and record.trouble.type != "Unresolved":
+        return f"step {record.step!r} broke off", record.trouble.what
+    if not isinstance(record, ClientExchange) or record.phase != "cleanup":
+        return None
+    if record.error is None and not record.transport_error and (record.result or {}).get("isError") is not True:
+        return None
+    return f"{record.tool} failed", record.said.get("reason") or record.transport_error
+
+
+CHECKS: tuple[Check, ...] = (
+    ran_to_the_end,
+    witness_was_awake,
+    names_are_mapped,
+    audit_is_whole,
+    audit_is_complete,
+    access_was_restored,
+    cleanup_worked,
+)

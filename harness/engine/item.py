@@ -76,6 +76,10 @@ class ItemRun:
         except HarnessError as error:  # the agent's own session could not be closed in order
             trouble = trouble or as_trouble(error)
         await self._collect()
+        try:
+            await told(self.bench.gateway.close_tenant(self.tenant), self.item.id)
+        except HarnessError as error:  # a gateway that died is the cause of whatever went before
+            trouble = as_trouble(error)
         self._release()
         self._end(trouble, time.monotonic() - began)
 
@@ -116,11 +120,14 @@ class ItemRun:
                 run_id=self.run_id,
                 tenant=self.tenant,
                 assumed=self._assumed(),
+                two_witness="audit" in item.lacking,
+                lacking=item.lacking,
+                untestable=item.untestable,
                 missing=item.missing,
                 not_applicable=item.not_applicable,
             )
         )
-        if item.missing or item.not_applicable:
+        if not item.runnable:
             self._end(None, 0.0)
             return False
         return True
@@ -219,6 +226,13 @@ class ItemRun:
 
     async def _attempts(self, stage: Stage, step: Step, params: BaseModel, phase: Phase) -> tuple[Done, int, float]:
         action = verbs()[step.verb]
+        lacking = sorted(action.needs & set(self.item.lacking))
+        if lacking:
+            raise Untestable(
+                f"{lacking[0]}: target {self.item.target} has no such ability, and step {step.id!r} ({step.verb}) needs it",
+                where=str(step.location),
+                fix="see docs/targets.md for what each target can do",
+            )
         if step.eventually is None:
             return await action.run(stage, step, params, phase, 1), 1, 0.0
         connection, _ = stage.resolve(str(step.target))
@@ -259,7 +273,7 @@ class ItemRun:
                 continue  # nothing was made, so there is nothing to remove; the step's record names what was missing
             except HarnessError as error:
                 problems.append(error)
-        for name in self.legs:
+        for name in () if "access" in self.item.lacking else self.legs:
             try:
                 access = await self.bench.gateway.access(self.tenant, name)
                 self.stage.control("access", dict(access), phase="after", connection=name)
@@ -286,9 +300,9 @@ class ItemRun:
         exchanges: list[EvidenceRecord] = [
             ProviderExchangeRecord(item=self.item.id, connection=name, exchange=e) for name, leg in self.legs.items() for e in leg.mount.exchanges
         ]
-        audit: list[EvidenceRecord] = [
-            AuditRecord(item=self.item.id, record=r) for r in await self.bench.gateway.audit(self.tenant, self.gateway_run or None)
-        ]
+        audit: list[EvidenceRecord] = []
+        if "audit" not in self.item.lacking:
+            audit += [AuditRecord(item=self.item.id, record=r) for r in await self.bench.gateway.audit(self.tenant, self.gateway_run or None)]
         return [self.log.redacted(r) for r in (*exchanges, *audit)]
 
     async def _collect(self) -> None:

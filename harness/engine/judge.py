@@ -89,7 +89,7 @@ def judge_item(start: PlanItemRecord, records: Sequence[EvidenceRecord], parsed:
     manifests = parsed.manifests(start.documents)
     scenario = parsed.scenario(start.documents, tuple(manifests))
     view = view_of(records, scenario, manifests, parsed.inventories(start.documents))
-    if start.not_applicable or start.missing:
+    if start.not_applicable or start.missing or start.untestable:
         return fold(start, scenario, view, (), ())
     bindings = bindings_of(start, records)
     evaluated, findings = evaluate_all(scenario, bindings, view)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import harness.target
@@ -16,11 +16,18 @@ from harness.registry import Registry, discover_plugins, suggest
 from harness.scenario.files import data_root
 from harness.scenario.load import load_scenarios
 from harness.scenario.select import Selection, select, sources
-from harness.target.base import Target
+from harness.target.base import ABILITIES, Target
 
 
 def targets() -> Registry[Target]:
     return discover_plugins(harness.target, "TARGET", "target", "harness.target")
+
+
+def target_for(word: str) -> Target:
+    """The target of `--target ID` or `--target ID=VALUE`. Raises UsageError for an unknown id or a value that it does not take."""
+    name, given, value = word.partition("=")
+    found = targets().need(name, where="--target")
+    return found.given(value) if given else found
 
 
 def every_scenario(root: Path | None = None, paths: Sequence[Path] = ()) -> tuple[Scenario, ...]:
@@ -43,12 +50,12 @@ def make_plan(
         raise UsageError(f"unknown level {level!r}", where="--level", fix=suggest(level, list(LEVELS)))
     if protocol not in (None, "all", *PROTOCOLS):
         raise UsageError(f"unknown protocol {protocol!r}", where="--protocol", fix=suggest(str(protocol), ["all", *PROTOCOLS]))
-    targets().need(target, where="--target")
+    target_for(target)
     known = manifests(data_root())
     for name in providers:
         if name not in known:
             raise UsageError(f"unknown provider {name!r}", where="--provider", fix=suggest(name, list(known)))
-    found = select(every_scenario(paths=paths or sources(wanted, data_root() / "scenarios")), wanted)
+    found = select(every_scenario(paths=paths or sources(wanted, data_root() / "scenarios")), wanted or [str(p.absolute()) for p in paths])
     chosen = tuple(s for s in found.scenarios if not providers or set(providers) & set(providers_of(s)))
     if not chosen or found.idle:
         raise nothing_selected(found, wanted)
@@ -69,10 +76,40 @@ def items_of(scenario: Scenario, level: Level, target: str, protocol: str | None
     protocols = PROTOCOLS if protocol == "all" else (protocol,) if protocol else scenario.protocols
     missing = tuple(unavailable(p, level) for p in providers_of(scenario) if unavailable(p, level))
     reason = not_applicable(scenario, level, target)
+    subject = target_for(target)
     return [
-        PlanItem(scenario=scenario, level=level, target=target, protocol=p, missing=() if reason else missing, not_applicable=reason)
+        PlanItem(
+            scenario=scenario,
+            level=level,
+            target=target,
+            protocol=p,
+            missing=() if reason else missing,
+            lacking=tuple(sorted(ABILITIES - subject.abilities)),
+            untestable=() if reason else tuple(out_of_reach(scenario, subject, p)),
+            not_applicable=reason,
+        )
         for p in protocols
     ]
+
+
+def out_of_reach(scenario: Scenario, target: Target, protocol: str) -> Iterator[str]:
+    """What the scenario's connections need and the target has not: "ability: what for"."""
+    if protocol not in target.protocols:
+        yield f"protocol: {target.id} does not speak {protocol}, only {', '.join(target.protocols)}"
+    needed: dict[str, str] = {}
+    if len(scenario.connections) > 1:
+        needed["several"] = f"the agent needs {', '.join(scenario.connections)} in one session"
+    for name, spec in scenario.connections.items():
+        manifest = manifests(data_root()).get(spec.provider or name)
+        if spec.permissions:
+            needed.setdefault("permissions", ", ".join(f"{name}.{tool} is to be {word}" for tool, word in spec.permissions.items()))
+        if spec.quarantine:
+            needed.setdefault("quarantine", f"{name} is to be quarantined")
+        if manifest is not None and manifest.transport != "mcp_http":
+            needed.setdefault("bridges", f"{name} has no MCP endpoint")
+        if manifest is not None and manifest.mount == "mapped":
+            needed.setdefault("mapped", f"{name} must be reached under its real name")
+    yield from (f"{ability}: {why}" for ability, why in needed.items() if ability not in target.abilities)
 
 
 def unavailable(provider: str, level: Level) -> str:
@@ -91,6 +128,6 @@ def not_applicable(scenario: Scenario, level: Level, target: str) -> str:
     when = scenario.when
     if when.level is not None and level not in when.level:
         return f"the scenario applies at level {', '.join(when.level)} only"
-    if when.target is not None and target not in when.target:
+    if when.target is not None and target.partition("=")[0] not in when.target:
         return f"the scenario applies to target {', '.join(when.target)} only"
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,11 +17,13 @@ from harness.engine.bench import Bench, BenchOptions
 from harness.engine.documents import Documents, read_documents
 from harness.engine.evidence_log import EvidenceLog
 from harness.engine.item import ItemRun, as_trouble
-from harness.engine.plan import providers_of, targets
-from harness.engine.vocabulary import manifests
+from harness.engine.plan import providers_of, target_for
+from harness.engine.vocabulary import kinds, manifests
 from harness.errors import HarnessError, Untestable
 from harness.model.evidence import ProcessRecord, RunRecord
+from harness.model.location import Location
 from harness.model.plan import Plan, PlanItem
+from harness.model.scenario import Scenario
 from harness.scenario.files import data_root
 
 
@@ -86,7 +88,7 @@ class Runner:
     async def _on_bench(self, items: Sequence[PlanItem], documents: Documents, *, jobs: int, still: bool) -> None:
         async with bench_for(items, self.log.path.parent, still=still, defects=self.defects) as bench:
             self.log.record(ProcessRecord(name=items[0].target, event="ready", detail={"pid": bench.gateway.process_id, "still": still}))
-            gate = asyncio.Semaphore(jobs)
+            gate = asyncio.Semaphore(1 if bench.target_kind.tap_port else jobs)  # a standing gateway has one upstream: one item at a time
 
             async def one(item: PlanItem) -> None:
                 async with gate:
@@ -110,7 +112,20 @@ class Runner:
 
 
 def documents_for(items: Sequence[PlanItem]) -> Documents:
-    return read_documents(data_root(), sorted({p for item in items for p in providers_of(item.scenario)}))
+    """Raises LoadError (2) when one is broken, or an expectation compares with an inventory that is not there."""
+    providers = sorted({p for item in items for p in providers_of(item.scenario)})
+    compared = {p: str(at) for item in reversed(items) for p, at in compared_by(item.scenario)}
+    return read_documents(data_root(), providers, compared)
+
+
+def compared_by(scenario: Scenario) -> Iterator[tuple[str, Location]]:
+    """(provider, where an expectation compares its tools with the inventory)."""
+    names = {name: spec.provider or name for name, spec in scenario.connections.items()}
+    for expectation in scenario.every_expectation():
+        if kinds()[expectation.word].reads_inventory:
+            named = expectation.args.get("connection") if isinstance(expectation.args, Mapping) else None
+            for provider in {names[named]} if named in names else set(names.values()):
+                yield provider, expectation.location
 
 
 def bench_for(items: Sequence[PlanItem], work_dir: Path, *, still: bool, defects: Sequence[str] = ()) -> Bench:
@@ -118,9 +133,9 @@ def bench_for(items: Sequence[PlanItem], work_dir: Path, *, still: bool, defects
     levels = {item.level for item in items}
     if len(levels) != 1:
         raise Untestable("one bench has one level", where=", ".join(sorted(levels)))
-    ready = [item for item in items if not item.missing and not item.not_applicable]
+    ready = [item for item in items if item.runnable]
     providers = sorted({p for item in ready for p in providers_of(item.scenario)})
-    target = targets().need(items[0].target)
+    target = target_for(items[0].target)
     if defects and "defects" not in target.abilities:
         raise HarnessError(f"target {target.id} takes no --defect", where="--defect")
     options = BenchOptions(level=items[0].level, providers=providers, manifests=manifests(data_root()), still=still, defects=defects)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+import httpx2
+
 from harness.action.base import Leg, Stage
 from harness.clock import TestClock
-from harness.errors import HarnessError
+from harness.engine.sandboxed import in_sandbox
+from harness.errors import HarnessError, Unreachable
 from harness.model.manifest import Manifest
 from harness.model.scenario import ConnectionSpec
-from harness.target.base import ConnectionRequest
+from harness.target.base import ConnectionRequest, RunGrant
+from harness.target.session import AgentSession
 from harness.target.wire import wire_session
 
 if TYPE_CHECKING:
@@ -33,9 +37,10 @@ class SetUp:
             await self._connect(name, spec)
         grant = await gateway.start_run(self.tenant, list(run.legs), task=run.item.scenario.id, agent="scripted-agent", subject=self.subject)
         run.gateway_run = grant.run
-        run.log.redactor.know({"run-token": grant.token})
-        client = await stack.enter_async_context(self.bench.agent_client({"Authorization": f"Bearer {grant.token}"}))
-        agent = await stack.enter_async_context(wire_session(grant.url, client, run.item.protocol))
+        if grant.token:
+            run.log.redactor.know({"run-token": grant.token})
+        client = await stack.enter_async_context(self.bench.agent_client({"Authorization": f"Bearer {grant.token}"} if grant.token else {}))
+        agent = await self._session(stack, grant, client)
         stage = Stage(
             item=run.item.id,
             target=gateway,
@@ -54,18 +59,28 @@ class SetUp:
             await self._read_before(stage, name, leg)
         return stage
 
+    async def _session(self, stack: AsyncExitStack, grant: RunGrant, client: httpx2.AsyncClient) -> AgentSession:
+        """Raises Unreachable naming the gateway and its version when it does not let the agent in."""
+        if self.run_.item.scenario.place == "sandbox":
+            return await in_sandbox(stack, self.run_, grant, self.subject)
+        try:
+            return await stack.enter_async_context(wire_session(grant.url, client, self.run_.item.protocol))
+        except Unreachable as error:
+            raise Unreachable(f"{self.bench.gateway.label}: {error.what}", where=error.where or grant.url, fix=error.fix) from error
+
     async def _connect(self, name: str, spec: ConnectionSpec) -> None:
         run = self.run_
         provider = spec.provider or name
         manifest, source = self.bench.options.manifests[provider], self.bench.sources[provider]
-        secret = source.fixed_credential or self.bench.options.names.secret(provider)
+        standing = bool(self.bench.target_kind.tap_port)  # it was told address and credential before, so both are fixed
+        secret = source.fixed_credential or (f"synthetic-{provider}" if standing else self.bench.options.names.secret(provider))
         run.log.redactor.know({f"{name}:{manifest.auth.paths[-1]}": secret})
         clock = self.bench.still_clock or TestClock()
         consent = spec.consent.model_validate(run.bindings.render(spec.consent.model_dump()))
         source.admit(secret, name, consent, run.bindings.render(dict(spec.fake)), clock)
         host = host_of(manifest, f"{self.tenant}-{name}") if source.mapped else None
         operations = [(o.method, o.path, o.tool) for o in manifest.operations]
-        mount = self.bench.tap.mount(f"{name}-{self.tenant}", source.base_url, host=host, operations=operations)
+        mount = self.bench.tap.mount(name if standing else f"{name}-{self.tenant}", source.base_url, host=host, operations=operations)
         settle = clock.advance if source.fake is not None else None
         run.legs[name] = Leg(name=name, provider=provider, spec=spec, mount=mount, settle=settle)
         run.credentials[name] = (provider, secret)
@@ -90,9 +105,15 @@ class SetUp:
         )
 
     async def _read_before(self, stage: Stage, name: str, leg: Leg) -> None:
-        gateway = self.bench.gateway
-        stage.control("catalog", dict(await gateway.catalog(self.tenant, name)), phase="before", connection=name)
-        stage.control("access", dict(await gateway.access(self.tenant, name)), phase="before", connection=name)
+        gateway, lacking = self.bench.gateway, self.run_.item.lacking
+        if "catalog" in lacking:
+            await self._shown(stage, name)
+        else:
+            stage.control("catalog", dict(await gateway.catalog(self.tenant, name)), phase="before", connection=name)
+        if "access" not in lacking:
+            stage.control("access", dict(await gateway.access(self.tenant, name)), phase="before", connection=name)
+        if "permissions" in lacking:
+            return
         self.run_.permissions_before[name] = dict(await gateway.permissions(self.tenant, name))
         wanted = leg.spec.permissions
         if not wanted:
@@ -103,6 +124,13 @@ class SetUp:
         stage.changed_permissions.add(name)
         answer = await gateway.set_permissions(self.tenant, name, wanted)
         stage.control("permissions", {tool: answer.get(tool) for tool in wanted}, phase="before", connection=name)
+
+    async def _shown(self, stage: Stage, name: str) -> None:
+        """Where a gateway has no list of its own, what the agent is shown is all there is. It also makes the gateway ask its provider,
+        which a tap that is awake must see."""
+        listing = await stage.agent.list_tools(timeout=stage.step_timeout_s)
+        shown = [str(tool.get("name", "")) for tool in listing.tools]
+        stage.control("shown", {"tools": shown, "pages": listing.pages, "complete": listing.complete}, phase="before", connection=name)
 
 
 def host_of(manifest: Manifest, tenant: str) -> str:

@@ -22,6 +22,7 @@ class Access(Kind[Params]):
     id = "access"
     summary = "so many tools are allowed, ask first and off, both before the first change and after cleanup"
     params = Params
+    needs = frozenset({"access"})
     scopes = frozenset({"run"})
     leg = "schema"
 

@@ -17,6 +17,7 @@ DENY = frozenset(
         "tool_quarantined",
         "mode_denied",
         "run_ended",
+        "task_not_owned",
         "invalid_arguments",
         "managed_argument_mismatch",
         "tool_not_found",

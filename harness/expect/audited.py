@@ -54,6 +54,7 @@ class Audited(Kind[Params]):
     id = "audited"
     summary = "the audit holds exactly the records that belong to this outcome, in order"
     params = Params
+    needs = frozenset({"audit"})
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         if place.step:

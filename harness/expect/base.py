@@ -50,6 +50,7 @@ class ExpectationKind(Protocol[P_contra]):
     """`id` is the YAML word; its finding id is the word in kebab-case. `scopes`: "step", "run" or both.
 
     `leg`: a claim that rests on "schema" kinds alone speaks at the level of the provider's tool list, any other at the lowest of all legs.
+    `reads_inventory`: it compares with what was agreed, so a provider without an inventory is refused before anything is run.
     """
 
     id: str
@@ -57,6 +58,9 @@ class ExpectationKind(Protocol[P_contra]):
     params: type[BaseModel]
     scopes: frozenset[str]
     leg: LegKind
+    reads_inventory: bool
+    needs: frozenset[str]
+    """Abilities of the target without which it cannot be judged."""
 
     def judge(self, params: P_contra, place: Place, view: View) -> list[Finding]: ...
     def specimens(self) -> tuple[Specimen, Specimen]: ...
@@ -69,6 +73,8 @@ class Kind(Generic[P]):
     summary: ClassVar[str]
     scopes: ClassVar[frozenset[str]] = frozenset({"step", "run"})
     leg: ClassVar[LegKind] = "memory"
+    needs: ClassVar[frozenset[str]] = frozenset()
+    reads_inventory: ClassVar[bool] = False
 
     def finding(
         self,

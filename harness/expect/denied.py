@@ -28,6 +28,7 @@ class Denied(Kind[Params]):
     id = "denied"
     summary = "the gateway refused the call for the named reason and dispatched nothing"
     params = Params
+    needs = frozenset({"reasons"})
     scopes = frozenset({"step"})
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:

@@ -29,6 +29,7 @@ class Discovered(Kind[Params]):
     id = "discovered"
     summary = "provider, gateway and agent agree on which tools there are, and the list is complete"
     params = Params
+    needs = frozenset({"catalog"})
     scopes = frozenset({"run"})
     leg = "schema"
 

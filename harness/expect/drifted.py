@@ -22,8 +22,10 @@ class Drifted(Kind[Params]):
     id = "drifted"
     summary = "the gateway's catalog shows a change of the provider's tools, and drift names it"
     params = Params
+    needs = frozenset({"catalog"})
     scopes = frozenset({"run"})
     leg = "schema"
+    reads_inventory = True
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

@@ -34,6 +34,7 @@ class Hashes(Kind[Params]):
     id = "hashes"
     summary = "gateway and agent show these tools with the very input schema that was reviewed, by its hash"
     params = Params
+    needs = frozenset({"catalog"})
     scopes = frozenset({"run"})
     leg = "schema"
 

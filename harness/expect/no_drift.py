@@ -33,8 +33,10 @@ class NoDrift(Kind[Params]):
     id = "no_drift"
     summary = "the discovered tools agree with the inventory in names, parameters, shape, risk and, where the source is real, hash"
     params = Params
+    needs = frozenset({"catalog"})
     scopes = frozenset({"run"})
     leg = "schema"
+    reads_inventory = True
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

@@ -29,6 +29,7 @@ class NoSecret(Kind[Params]):
     id = "no_secret"
     summary = "no credential of the run appears in what the agent saw, in the audit, or in the operator API"
     params = Params
+    needs = frozenset({"credentials"})
     scopes = frozenset({"run"})
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:

@@ -1,4 +1,7 @@
-"""`pending: approval`: the call waits for a person, and says so to the agent."""
+"""`pending: approval`: the call waits for a person, and says so to the agent, in whichever dialect its gateway speaks.
+
+The dialects are the targets' business (harness/target/dialect.py). Whether the call really waited, the witness decides.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ class Pending(Kind[Params]):
     id = "pending"
     summary = "the agent was told that the call waits for approval, with an approval id, and got no result"
     params = Params
+    needs = frozenset({"approvals"})
     scopes = frozenset({"step"})
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
@@ -40,6 +44,8 @@ class Pending(Kind[Params]):
         found = []
         if not said.get("approval"):
             found.append(self.finding(place, "the held call names no approval that a person could decide", expected="an approval id", actual=None))
+        if "dialect" in said:
+            return found + self._really_waited(place, view)
         if call.result is not None and call.result.get("isError") is not True:
             found.append(
                 self.finding(
@@ -51,6 +57,13 @@ class Pending(Kind[Params]):
                 )
             )
         return found
+
+    def _really_waited(self, place: Place, view: View) -> list[Finding]:
+        """Read from a dialect, "it waits" is a reading of ours: the witness must bear it out."""
+        step = view.steps.get(place.step)
+        early = [d for d in view.dispatches_of(place.step) if step is not None and d.exchange.started_seq <= step.ended_seq]
+        message = "the call was said to wait and yet reached the provider"
+        return [self.finding(place, message, expected=0, actual=len(early))] if early else []
 
     def specimens(self) -> tuple[Specimen, Specimen]:
         good, bad = Scene(), Scene()

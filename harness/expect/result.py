@@ -58,16 +58,16 @@ class Result(Kind[Params]):
         if call.result is None:
             reason = call.transport_error or (f"JSON-RPC error {call.error.code}: {call.error.message}" if call.error else "nothing")
             return [self.finding(place, f"{call.tool} gave no result: {reason}", expected="a result", actual=reason)]
-        return self._flags(params, place, call) + self._value(params, place, call.result)
+        return self._flags(params, place, call, view) + self._value(params, place, call.result)
 
-    def _flags(self, params: Params, place: Place, call: ClientExchange) -> list[Finding]:
+    def _flags(self, params: Params, place: Place, call: ClientExchange, view: View) -> list[Finding]:
         found = []
         is_error = bool((call.result or {}).get("isError", False))
         if params.is_error is not None and is_error != params.is_error:
             text = text_of(call.result)[:300]
             found.append(self.finding(place, f"isError is {is_error}: {text}", expected=params.is_error, actual=is_error))
-        origin = call.said.get("origin")
-        if params.origin is not None and origin is not None and origin != params.origin:
+        origin = call.said.get("origin") or ("provider" if view.dispatches_of(place.step) else "gateway")  # silent gateways: ask the witness
+        if params.origin is not None and origin != params.origin:
             found.append(self.finding(place, "the answer comes from elsewhere", expected=params.origin, actual=origin))
         return found
 

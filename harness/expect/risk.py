@@ -37,8 +37,10 @@ class RiskKind(Kind[Params]):
     id = "risk"
     summary = "the gateway's risk class of each tool is the reviewed one; unknown tools are never claimed harmless"
     params = Params
+    needs = frozenset({"catalog"})
     scopes = frozenset({"run"})
     leg = "schema"
+    reads_inventory = True
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()

@@ -189,7 +189,8 @@ class View:
         named = {str(c.said.get("invocation")) for c in clients if c.said.get("invocation")}
         traces = {c.traceparent for c in clients if c.traceparent}
         traced = {key for key, trail in self.trails.items() if trail[0].get("traceparent") in traces}
-        return frozenset(named | traced)
+        alike = {id(self.trail_of(c)) for c in clients if c.method == "tools/call"}  # where a record keeps neither
+        return frozenset(named | traced | {key for key, trail in self.trails.items() if id(trail) in alike})
 
     # ---- names
 

@@ -255,7 +255,8 @@ async def serve_app(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
         listener.close()
         raise PortInUse(f"port {port} cannot be bound: {error.strerror}", where=f"127.0.0.1:{port}", fix="leave the port out") from error
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = _Server(uvicorn.Config(_leaving(app, lambda: server.leave.is_set()), http="h11", ws="none", lifespan="on", log_level="warning", access_log=False))
+    served = _leaving(app, lambda: server.leave.is_set())
+    server = _Server(uvicorn.Config(served, http="h11", ws="none", lifespan="on", log_level="warning", access_log=False))
     task = asyncio.create_task(server._serve([listener]))  # serve() would take over the process's signal handlers
     ready = asyncio.create_task(server.ready.wait())
     try:

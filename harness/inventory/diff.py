@@ -7,38 +7,20 @@ not compared, and is not counted as compared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
 
 from harness.inventory.canonical import json_equal
+from harness.inventory.facts import ASPECTS, Aspect, Fact
+from harness.inventory.rename import likely_renames
 from harness.inventory.schema_diff import schema_facts
-from harness.inventory.shape import shape
+from harness.inventory.server_diff import server_facts
+from harness.inventory.shape import prose_parts, shape
 from harness.inventory.side import Side, ToolView
+from harness.inventory.text_signs import signs
 
-Aspect = Literal["names", "parameters", "shape", "risk", "status", "hash", "text", "annotations", "output"]
-ASPECTS: tuple[Aspect, ...] = ("names", "parameters", "shape", "risk", "status", "hash", "text", "annotations", "output")
+__all__ = ["ASPECTS", "Aspect", "Diff", "Fact", "diff", "signs_of"]
 
 _PARAMETER_KINDS = frozenset({"property-added", "property-removed"})
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One difference. `kind` is a SchemaFact kind or one of:
-
-    tool-added, tool-removed, tool-duplicated, tool-nameless, list-incomplete, parameter-added, parameter-removed (names only known),
-    text-added, text-removed, text-changed, draft-changed, text-unlocated, schema-unlocated, not-canonical, annotation-changed,
-    annotations-changed, output-changed, risk-changed, status-changed, claimed-hash-wrong.
-    `direction` says which way values flow through the schema at hand.
-    """
-
-    kind: str
-    aspect: Aspect
-    tool: str
-    pointer: str = ""
-    old: Any = None
-    new: Any = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    direction: Literal["input", "output"] = "input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +34,8 @@ class Diff:
 
 def diff(old: Side, new: Side) -> Diff:
     """All facts, in the order of the expected list, then what is new. An incomplete list never shows as removed or added tools."""
-    facts: list[Fact] = [*_list_facts(old, new)]
+    facts: list[Fact] = [*_list_facts(old, new), *server_facts(old.server, new.server)]
+    headers = _headers(old, new)
     compared: dict[Aspect, int] = dict.fromkeys(ASPECTS, 0)
     agreed: dict[Aspect, int] = dict.fromkeys(ASPECTS, 0)
     found = {view.name: view for view in new.views}
@@ -62,14 +45,68 @@ def diff(old: Side, new: Side) -> Diff:
         if after is None and not new.complete:
             continue  # it may stand on a page that we did not get
         here = [Fact("tool-removed", "names", name, old=name)] if after is None else list(_tool_facts(before, after))
+        if headers and any(fact.aspect in ("shape", "parameters", "hash", "output") for fact in here):
+            here.append(Fact("header-dependent", "hash", name, "/inputSchema", *headers))
         facts += here
         touched = {fact.aspect for fact in here}
         for aspect in ("names",) if after is None else _comparable(before, after):
             compared[aspect] += 1
             agreed[aspect] += aspect not in touched
     if old.complete:
-        facts += [Fact("tool-added", "names", name, new=view.risk) for name, view in found.items() if name not in expected]
+        come = [view for name, view in found.items() if name not in expected]
+        for view in come:
+            facts.append(Fact("tool-added", "names", view.name, new=view.risk))
+            facts += signs_of(view.name, None, view)
+        gone = [view for name, view in expected.items() if name not in found] if new.complete else []
+        facts += [
+            Fact("tool-renamed", "names", pair.old, old=pair.old, new=pair.new, detail={"why": pair.why, "score": pair.score})
+            for pair in likely_renames(gone, come)
+        ]
     return Diff(tuple(facts), compared, agreed)
+
+
+def _headers(old: Side, new: Side) -> tuple[list[str], list[str]] | None:
+    """The connection headers of both lists, where they were taken with different ones."""
+    if old.server is None or new.server is None or set(old.server.headers) == set(new.server.headers):
+        return None
+    return sorted(old.server.headers), sorted(new.server.headers)
+
+
+def _texts_of(view: ToolView) -> Iterator[tuple[str, str]]:
+    """(pointer, text) of everything a model reads of a tool, where it is known in clear."""
+    if view.tool is None:
+        return
+    parts = [("/title", view.tool.title), ("/description", view.tool.description), ("/annotations/title", view.tool.annotations.get("title"))]
+    for word, schema in (("inputSchema", view.tool.input_schema), ("outputSchema", view.tool.output_schema)):
+        parts += [(f"/{word}{pointer}", value) for pointer, value in prose_parts(schema)]
+    yield from ((pointer, value) for pointer, value in parts if isinstance(value, str))
+    yield "/name", view.name
+
+
+def signs_of(tool: str, old: ToolView | None, new: ToolView) -> Iterator[Fact]:
+    """Signs in texts that the old side (None: there is none) did not have as they are. What was reviewed with its signs is not told again."""
+    before = dict(_texts_of(old)) if old is not None else {}
+    for pointer, text in _texts_of(new):
+        if before.get(pointer) == text or (old is not None and old.tool is None and _reviewed(old, new, pointer)):
+            continue
+        known = {sign.what for sign in signs(before.get(pointer, ""))}
+        for sign in signs(text):
+            if sign.what not in known:
+                yield Fact(f"text-{sign.kind}", "text", tool, pointer, new=sign.what, detail={"at": sign.where})
+
+
+def _reviewed(old: ToolView, new: ToolView, pointer: str) -> bool:
+    """Whether an inventory without text holds the hash of this one."""
+    if pointer == "/name":
+        return True
+    head, _, rest = pointer[1:].partition("/")
+    if head == "inputSchema":
+        mine, theirs = old.prose, new.prose
+        return mine is None or theirs is None or mine.get(f"/{rest}") == theirs.get(f"/{rest}")
+    if old.components is None or new.components is None:
+        return True
+    word = "output_schema" if head == "outputSchema" else head
+    return bool(getattr(old.components, word) == getattr(new.components, word))
 
 
 def _list_facts(old: Side, new: Side) -> Iterator[Fact]:
@@ -97,6 +134,7 @@ def _comparable(old: ToolView, new: ToolView) -> tuple[Aspect, ...]:
         "text": old.components is not None and new.components is not None,
         "annotations": old.components is not None and new.components is not None,
         "output": old.components is not None and new.components is not None,
+        "server": False,
     }
     return tuple(aspect for aspect in ASPECTS if known[aspect])
 
@@ -114,6 +152,7 @@ def _tool_facts(old: ToolView, new: ToolView) -> Iterator[Fact]:
         yield Fact("claimed-hash-wrong", "hash", name, "/schema_hash", new.schema_hash, new.claimed_hash)
     yield from _schema(old, new)
     yield from _components(old, new)
+    yield from signs_of(name, old, new)
     if old.risk is not None and new.risk is not None and old.risk != new.risk:
         yield Fact("risk-changed", "risk", name, "", old.risk, new.risk)
     if old.status is not None and new.status is not None and old.status != new.status:

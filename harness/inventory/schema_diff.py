@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.inventory.canonical import NotCanonical, canonical_bytes, json_equal
+from harness.inventory.rename import renamed_parameters
 from harness.inventory.shape import has_sealed_default, seal_defaults
 from harness.inventory.walk import escape
 
 Kind = Literal[
     "property-added",
     "property-removed",
+    "property-renamed",
     "required-added",
     "required-removed",
     "types-changed",
@@ -113,6 +115,9 @@ class _Comparison:
                 place = f"{at}/properties/{escape(name)}"
                 yield SchemaFact("property-added", place, None, value, {"required": name in needed_after, "closed": _closed(old)})
         appeared, vanished = set(after) - set(before), set(before) - set(after)
+        gone, come = {name: before[name] for name in sorted(vanished)}, {name: after[name] for name in sorted(appeared)}
+        for pair in renamed_parameters(gone, come, type_set):
+            yield SchemaFact("property-renamed", f"{at}/properties", pair.old, pair.new, {"why": pair.why, "score": pair.score})
         for name in needed_after:
             if name not in needed_before and name not in appeared:
                 yield SchemaFact("required-added", f"{at}/required", False, True, {"name": name, "declared": name in after})

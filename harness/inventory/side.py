@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.inventory.canonical import NotCanonical, component_hashes, prose, schema_hash, shape_hash
+from harness.inventory.jsontext import MAX_DEPTH, depth_over
 from harness.inventory.shape import shape
 from harness.model.inventory import Components, Inventory, ToolRecord
 from harness.model.risk import RISKS, Risk
@@ -36,25 +37,52 @@ class ToolView:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerView:
+    """What one side knows of the server; "" or None means it does not. `headers` are names of connection headers the list was taken with."""
+
+    name: str = ""
+    version: str = ""
+    protocol: str = ""
+    instructions: str | None = None
+    capabilities: Mapping[str, Any] | None = None
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
-    """`label` names it in reports. An incomplete side says why in `reason`; `nameless` counts entries that were no tools."""
+    """`label` names it in reports. An incomplete side says why in `reason`; `nameless` counts entries that were no tools.
+
+    `server` is None where the side knows nothing of it (a gateway's catalog, a bare list).
+    """
 
     label: str
     views: tuple[ToolView, ...]
     complete: bool = True
     reason: str = ""
     nameless: int = 0
+    server: ServerView | None = None
 
 
 def inventory_side(inventory: Inventory) -> Side:
     """What was agreed. Tools that the inventory says were removed are not expected."""
     kept = tuple(_record_view(record) for record in inventory.tools if record.status != "removed")
-    return Side(f"inventory {inventory.provider} of {inventory.taken.date}", kept)
+    taken = inventory.taken
+    server = ServerView(taken.server_name or "", taken.server_version or "", taken.protocol_version or "", headers=taken.headers)
+    return Side(f"inventory {inventory.provider} of {taken.date}", kept, server=server if taken.endpoint else None)
 
 
 def capture_side(capture: Capture, *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> Side:
     """A tool list as captured. `risks` are classes someone gave these tools; `assumed` names tools whose schema is a stand-in's guess."""
-    return Side(capture.source, tools_views(capture.tools, risks=risks, assumed=assumed), capture.complete, capture.reason, capture.nameless)
+    views = tools_views(capture.tools, risks=risks, assumed=assumed)
+    server = ServerView(
+        capture.server_name,
+        capture.server_version,
+        capture.protocol_version,
+        capture.instructions if capture.server_name else None,
+        capture.capabilities if capture.server_name else None,
+        capture.header_names,
+    )
+    return Side(capture.source, views, capture.complete, capture.reason, capture.nameless, server)
 
 
 def tools_views(tools: Iterable[Tool], *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> tuple[ToolView, ...]:
@@ -101,6 +129,8 @@ def tool_view(tool: Tool, *, risk: Risk | None = None, status: str | None = None
     """Everything a wire tool says. Parts that have no canonical text become `problems`, never an exception."""
     problems: list[tuple[str, str]] = []
     schema = tool.input_schema if isinstance(tool.input_schema, Mapping) else {}
+    if depth_over(tool.wire, MAX_DEPTH):  # hostile input must not choose our stack depth
+        return ToolView(tool.name, tool.parameters, risk=risk, status=status, claimed_hash=claimed_hash, problems=(("", "nested too deep"),))
     full = shaped = texts = components = None
     try:
         full, shaped, texts = schema_hash(schema), shape_hash(schema), prose(schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Any, Literal
 
 from harness.model.drift import DriftFinding, DriftReport, DriftSeverity
 from harness.model.location import Frozen, Location
@@ -49,6 +49,15 @@ class Judged(Frozen):
     location: Location | None = None
 
 
+class SchemaPair(Frozen):
+    """The two schemas of a tool that findings point into, to be shown beside each other. `root` is the pointer of the schema itself."""
+
+    tool: str
+    root: Literal["/inputSchema", "/outputSchema"]
+    old: Any = None
+    new: Any = None
+
+
 class DriftResult(Frozen):
     """`subject` names what was checked (a provider or server id). `report` is None when a side could not be had: then `reasons` says why.
 
@@ -66,6 +75,7 @@ class DriftResult(Frozen):
     exit_code: int
     reasons: tuple[str, ...] = ()
     unproven: int = 0
+    pairs: tuple[SchemaPair, ...] = ()
     headers: tuple[str, ...] = ()
     harness_version: str = ""
 

@@ -70,6 +70,11 @@ class PlanItemRecord(Frozen):
     assumed: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Provider → tools whose shape a stand-in only assumes; these are not compared by shape."""
     two_witness: bool = False
+    """The target has no audit: client and witness must agree, and claims say so."""
+    lacking: tuple[str, ...] = ()
+    """Abilities that the target has not; what needs one of them is untestable."""
+    untestable: tuple[str, ...] = ()
+    """Why the scenario cannot even be set up at this target: "ability: what for"."""
     missing: tuple[str, ...] = ()
     not_applicable: str = ""
     trouble: Trouble | None = None

@@ -7,14 +7,23 @@ from harness.model.scenario import Level, Scenario
 
 
 class PlanItem(Frozen):
-    """scenario × level × target × protocol. `missing` names prerequisites that make it red before it starts."""
+    """scenario × level × target × protocol. `missing` names prerequisites that make it red before it starts.
+
+    `lacking`: abilities that the target has not. `untestable`: those that the scenario needs to be set up at all, with what for.
+    """
 
     scenario: Scenario
     level: Level
     target: str
     protocol: str
     missing: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    untestable: tuple[str, ...] = ()
     not_applicable: str = ""
+
+    @property
+    def runnable(self) -> bool:
+        return not (self.missing or self.untestable or self.not_applicable)
 
     @property
     def id(self) -> str:

@@ -11,6 +11,9 @@ from pydantic import BaseModel, Field
 from harness.model.location import Frozen, Location
 
 Permission = Literal["allowed", "ask_first", "off"]
+Place = Literal["host", "sandbox"]
+"""Where the agent stands: beside the gateway, or where it cannot reach it and calls through the relay."""
+PLACES: tuple[Place, ...] = ("host", "sandbox")
 Level = Literal["fake", "replayed", "local", "live"]
 LEVELS: tuple[Level, ...] = ("fake", "replayed", "local", "live")
 PROTOCOLS = ("2025-06-18", "2025-11-25", "2026-07-28")
@@ -102,6 +105,7 @@ class Scenario(Frozen):
     does_not_prove: tuple[str, ...] = ()
     cleanup: tuple[Step, ...] = ()
     private_bench: bool = False
+    place: Place = "host"
     location: Location
 
     def every_expectation(self) -> tuple[Expectation, ...]:

@@ -12,6 +12,19 @@ from harness.model.location import Frozen
 from harness.model.scenario import Level
 
 Outcome = Literal["pass", "fail", "error", "not_applicable"]
+ToolState = Literal["listed", "called", "agreed"]
+"""Weakest first. `listed`: discovered, no more. `called`: an agent called it. `agreed`: agent, provider's witness and audit agree on each call."""
+
+TOOL_STATES: tuple[ToolState, ...] = ("listed", "called", "agreed")
+
+
+class ToolCoverage(Frozen):
+    """How far one tool was exercised in one plan item, and the level of the leg that this rests on."""
+
+    provider: str
+    tool: str
+    state: ToolState
+    level: Level
 
 
 class ClaimVerdict(Frozen):
@@ -44,6 +57,7 @@ class Verdict(Frozen):
     seconds: float = 0.0
     time_to_visible_s: Mapping[str, float] = Field(default_factory=dict)
     attempts: Mapping[str, int] = Field(default_factory=dict)
+    tools: tuple[ToolCoverage, ...] = ()
     witnesses: int = 3
     notes: tuple[str, ...] = ()
 

@@ -15,11 +15,15 @@ Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 
 
 class Where(Frozen):
-    """What a waiver covers. `provider` is the provider or server id; left out: any. `tool` and `pointer` are exact; left out: the list itself."""
+    """What a waiver covers. `provider` is the provider or server id; left out: any. `tool` and `pointer` are exact; left out: the list itself.
+
+    `scenario`, an exact id, makes it an expected failure of that scenario: the gate applies it, and comparisons of tool lists pass it over.
+    """
 
     provider: str | None = None
     tool: str = ""
     pointer: str = ""
+    scenario: str = ""
 
 
 class Waiver(Frozen):

@@ -9,7 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from harness.model.finding import Finding
-from harness.model.verdict import Results, Verdict
+from harness.model.scenario import LEVELS
+from harness.model.verdict import TOOL_STATES, Results, ToolState, Verdict
 from harness.report.inert import BODY_RULE, clip_text, one_line, shown, visible
 from harness.report.reading import answer, comparison_line, counts_line, in_order, not_proven, outcome_counts
 
@@ -53,8 +54,22 @@ def _page(results: Results) -> dict[str, Any]:
         "totals": {one_line(word): count for word, count in results.totals.items()},
         "environment": {one_line(word): shown(value) for word, value in results.environment.items()},
         "verdicts": [_verdict(verdict, number) for number, verdict in enumerate(in_order(results), start=1)],
+        "levels": LEVELS,
+        "tools": _tools(results),
         "body_rule": BODY_RULE,
     }
+
+
+def _tools(results: Results) -> list[dict[str, Any]]:
+    """Tool × level: the best state of each tool at each level; "" where there is nothing."""
+    found: dict[tuple[str, str], dict[str, ToolState]] = {}
+    for seen in (tool for verdict in results.verdicts for tool in verdict.tools):
+        states = found.setdefault((seen.provider, seen.tool), {})
+        states[seen.level] = max(states.get(seen.level, "listed"), seen.state, key=TOOL_STATES.index)
+    return [
+        {"name": f"{one_line(provider)}.{one_line(tool)}", "states": [states.get(level, "") for level in LEVELS]}
+        for (provider, tool), states in sorted(found.items())
+    ]
 
 
 def _verdict(verdict: Verdict, number: int) -> dict[str, Any]:

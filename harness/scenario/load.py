@@ -18,6 +18,7 @@ from harness.scenario.parse import (
     read_connections,
     read_expectations,
     read_let,
+    read_place,
     read_protocols,
     read_steps,
     read_when,
@@ -33,6 +34,7 @@ TOP_KEYS = (
     "protocols",
     "when",
     "exclusive",
+    "place",
     "let",
     "steps",
     "expect",
@@ -99,6 +101,7 @@ def _build(draft: Draft, text: str, file: str, vocabulary: Vocabulary, problems:
         does_not_prove=problems.texts(entries["does_not_prove"], "does_not_prove") if "does_not_prove" in entries else (),
         cleanup=tuple(read.step for read in draft.cleanup),
         private_bench=exclusive or any(r.step.verb in mutating or "during" in r.node.entries for r in steps),
+        place=read_place(entries.get("place"), problems),
         location=draft.root.location,
     )
 

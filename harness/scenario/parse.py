@@ -9,6 +9,7 @@ from harness.model.location import Location
 from harness.model.scenario import (
     LEVELS,
     NEWEST_PROTOCOL,
+    PLACES,
     PROTOCOLS,
     Capture,
     Claim,
@@ -16,6 +17,7 @@ from harness.model.scenario import (
     Eventually,
     Expectation,
     Level,
+    Place,
     Step,
     Vocabulary,
     When,
@@ -82,6 +84,10 @@ def read_protocols(node: Node | None, problems: Problems) -> tuple[str, ...]:
     if isinstance(node, SeqNode) and not node.items:
         problems.add(node.location, "protocols lists nothing", "write `all`, or remove the key for the newest")
     return chosen or (NEWEST_PROTOCOL,)
+
+
+def read_place(node: Node | None, problems: Problems) -> Place:
+    return (problems.one_of(node, "place", PLACES) or "host") if node is not None else "host"
 
 
 def read_when(node: Node | None, problems: Problems) -> When:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from harness.model.scenario import LEVELS, PROTOCOLS, ConnectionSpec, Vocabulary, Word
+from harness.model.scenario import LEVELS, PLACES, PROTOCOLS, ConnectionSpec, Vocabulary, Word
 from harness.scenario.durations import PATTERN as DURATION
 from harness.scenario.load import TOP_KEYS
 from harness.scenario.names import CONNECTION_PATTERN, ID_PATTERN, LET_PATTERN, SCENARIO_PATTERN
@@ -95,6 +95,7 @@ def _top_level() -> Schema:
         "tags": texts,
         "protocols": {"anyOf": [{"const": "all"}, protocol, {"type": "array", "items": protocol, "minItems": 1}]},
         "when": when | {"description": "where it applies; elsewhere it is not_applicable"},
+        "place": {"enum": [*PLACES], "description": "where the agent stands; sandbox: in namespaces of its own, calling through the relay"},
         "exclusive": {"type": "boolean", "description": "true: it gets a bench of its own"},
         "let": {"type": "object", "propertyNames": {"pattern": LET_PATTERN}, "description": "variables, resolved once per run"},
         "steps": {"type": "array", "items": {"$ref": "#/$defs/step"}},

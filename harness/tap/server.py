@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from harness.clock import Clock
-from harness.errors import UsageError
+from harness.errors import PortInUse, UsageError
 from harness.model.exchange import Sequencer
 from harness.tap.link import Link
 from harness.tap.mount import Mount
@@ -87,10 +87,12 @@ class _Authority:
 class Tap:
     """`async with Tap(clock, sequencer) as tap: mount = tap.mount("mem0-r1", "http://127.0.0.1:4001")`.
 
+    `port`: of the plain listener, for a gateway that was pointed there before; 0 lets the system choose.
     `strays` lists requests that no mount stood for. `ca_file` is a PEM file that lives as long as the tap.
     """
 
-    def __init__(self, clock: Clock, sequencer: Sequencer) -> None:
+    def __init__(self, clock: Clock, sequencer: Sequencer, port: int = 0) -> None:
+        self._wanted_port = port
         self.strays: list[Stray] = []
         self._clock = clock
         self._sequencer = sequencer
@@ -154,7 +156,7 @@ class Tap:
         )  # fmt: skip
         config.load()
         for context in (None, authority.listener_context()):
-            server, port = await self._listen(config, context)
+            server, port = await self._listen(config, context, self._wanted_port if context is None else 0)
             self._servers.append(server)
             self._ports.append(port)
         return self
@@ -180,9 +182,12 @@ class Tap:
             self._folder.cleanup()
             self._folder = None
 
-    async def _listen(self, config: Config, context: ssl.SSLContext | None) -> tuple[asyncio.Server, int]:
+    async def _listen(self, config: Config, context: ssl.SSLContext | None, wanted: int) -> tuple[asyncio.Server, int]:
         loop = asyncio.get_running_loop()
-        listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        try:
+            listener = socket.create_server(("127.0.0.1", wanted), backlog=1024)
+        except OSError as error:
+            raise PortInUse(f"the tap cannot wait on port {wanted}: {error.strerror}", where="tap", fix="choose another port") from error
         server = await loop.create_server(lambda: _LinkedH11(config, self._state, {}, loop), sock=listener, ssl=context)
         return server, listener.getsockname()[1]
 

@@ -3,55 +3,101 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
 import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from harness.errors import HarnessError, PortInUse, Unreachable, UsageError
-from harness.target.base import Ability, ConnectionRequest, LaunchOptions, RunGrant, RunningTarget
+from harness.model.scenario import PROTOCOLS
+from harness.target.base import ABILITIES, Ability, ConnectionRequest, LaunchOptions, RunGrant, RunningTarget
+from harness.target.relay import RelayHandle, reference_relay
 
 READY_WITHIN_S = 30.0
 END_WITHIN_S = 5.0
 APPROVE_WITHIN_S = 75.0
 SEPARATOR = "__"
+NAME = "reference gateway"
+SEE_LOG = "see gateway.log in the run's folder"
+COMMAND = (sys.executable, "-m", "reference_gateway")
 
 
+@dataclass(frozen=True, slots=True)
 class ReferenceTarget:
-    id = "reference"
-    summary = "the reference gateway of this project, as a child process"
-    abilities: frozenset[Ability] = frozenset(
-        {"audit", "approvals", "permissions", "access", "catalog", "refresh", "revoke", "runs", "test_clock", "mapped", "defects"}
-    )
+    """`command`: what to start; any program that serves docs/operator-api.md. Times in seconds."""
+
+    id: str = "reference"
+    summary: str = "the reference gateway of this project, as a child process"
+    abilities: frozenset[Ability] = ABILITIES
+    protocols: tuple[str, ...] = PROTOCOLS
+    tap_port: int = 0
+    command: tuple[str, ...] = COMMAND
+    ready_within_s: float = READY_WITHIN_S
+    end_within_s: float = END_WITHIN_S
+
+    def given(self, value: str) -> ReferenceTarget:
+        raise UsageError(f"target {self.id} takes no value, {value!r} was given", where="--target", fix="write --target reference")
 
     @asynccontextmanager
     async def launch(self, options: LaunchOptions) -> AsyncIterator[RunningTarget]:
+        """Raises Unreachable (4) for a gateway that dies or is never ready, UsageError or PortInUse (2) for one that refuses to start."""
         token = secrets.token_hex(24)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "reference_gateway",
-            *arguments_for(options),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=child_environment(token),
-        )
-        log = asyncio.create_task(_keep_log(process, options))
+        process, child, pipes = await self._start(options, token)
+        log = asyncio.create_task(_keep_log(process, options.work_dir / "gateway.log"))
+        drain: asyncio.Task[None] | None = None
         try:
-            ready = await _ready_line(process, log)
-            context = ssl.create_default_context()
+            ready = await self._ready(process, child.ended, log)
+            drain = asyncio.create_task(_drain(process))
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the operator's door is plain HTTP on loopback; reading every authority costs 50 ms
             async with httpx2.AsyncClient(verify=context, trust_env=False, timeout=httpx2.Timeout(15.0)) as http:
-                yield ReferenceGateway(ready, token, http, process)
+                yield ReferenceGateway(ready, token, http, process, tuple(options.defects))
         finally:
-            await _end(process)
-            await log
+            await _end(process, child.ended, self.end_within_s)
+            for task in (log, drain):
+                if task is not None:
+                    await _settle(task)
+            pipes.close()  # a child that the gateway left behind may hold their other ends
+
+    async def _start(self, options: LaunchOptions, token: str) -> tuple[asyncio.subprocess.Process, _Child, asyncio.SubprocessTransport]:
+        """As create_subprocess_exec does, which however keeps the transport to itself, so that nobody could close it."""
+        loop, pipe = asyncio.get_running_loop(), asyncio.subprocess.PIPE
+        try:
+            transport, child = await loop.subprocess_exec(
+                lambda: _Child(loop),
+                *self.command,
+                *arguments_for(options),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=child_environment(token),
+            )
+        except OSError as error:
+            raise UsageError(f"the gateway cannot be started: {error.strerror}", where=" ".join(self.command), fix="check its command") from error
+        return asyncio.subprocess.Process(transport, child, loop), child, transport
+
+    async def _ready(self, process: asyncio.subprocess.Process, ended: asyncio.Event, log: asyncio.Task[bytes]) -> Mapping[str, Any]:
+        """The ready line. One that came to its end without it is explained by what it wrote last."""
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(self.ready_within_s):
+                line = await process.stdout.readline()
+                if not line:
+                    await ended.wait()
+                    raise died(process.returncode or 0, last_lines(await log))
+        except TimeoutError:
+            raise Unreachable(f"the gateway was not ready within {self.ready_within_s:g} s", where=NAME, fix=SEE_LOG) from None
+        except ValueError:  # StreamReader's word for a line beyond its bound
+            raise not_ready_line(b"(a line of more than 65536 bytes)") from None
+        return read_ready_line(line)
 
 
 TARGET = ReferenceTarget()
@@ -76,75 +122,105 @@ def child_environment(token: str) -> dict[str, str]:
     return {**kept, "GATEWAY_OPERATOR_TOKEN": token}
 
 
-async def _keep_log(process: asyncio.subprocess.Process, options: LaunchOptions) -> list[str]:
-    """Drain standard error into a file; the last lines explain a gateway that died."""
-    tail: list[str] = []
+class _Child(asyncio.subprocess.SubprocessStreamProtocol):
+    """`ended` is set when the process itself is gone; `Process.wait` also waits for everybody who still holds its pipes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=65536, loop=loop)
+        self.ended = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.ended.set()
+
+
+async def _keep_log(process: asyncio.subprocess.Process, path: Path) -> bytes:
+    """Drain standard error into a file, in pieces of any shape; its end explains a gateway that died."""
+    tail = b""
     assert process.stderr is not None
-    with (options.work_dir / "gateway.log").open("ab") as sink:
-        while line := await process.stderr.readline():
-            sink.write(line)
-            tail = [*tail, line.decode(errors="replace").rstrip()][-5:]
+    with path.open("ab") as sink:
+        while piece := await process.stderr.read(65536):
+            sink.write(piece)
+            sink.flush()
+            tail = (tail + piece)[-4096:]
     return tail
 
 
-async def _ready_line(process: asyncio.subprocess.Process, log: asyncio.Task[list[str]]) -> Mapping[str, Any]:
+async def _drain(process: asyncio.subprocess.Process) -> None:
+    """Nothing more is read from standard output, but a full pipe would stop the gateway."""
     assert process.stdout is not None
-    try:
-        line = await asyncio.wait_for(process.stdout.readline(), READY_WITHIN_S)
-    except TimeoutError:
-        raise Unreachable(
-            f"the gateway was not ready within {READY_WITHIN_S:g} s", where="reference gateway", fix="see gateway.log in the run's folder"
-        ) from None
-    if not line:
-        code = await process.wait()
-        raise died(code, await log)
+    while await process.stdout.read(65536):
+        pass
+
+
+async def _settle(task: asyncio.Task[Any]) -> None:
+    """A pipe ends with its last holder, which may be a child that the gateway left behind; that is not waited for."""
+    _, late = await asyncio.wait({task}, timeout=1.0)
+    for waiting in late:
+        waiting.cancel()
+    await asyncio.wait({task})
+
+
+def last_lines(log: bytes) -> str:
+    lines = [line.strip() for line in log.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:500] if lines else "(it wrote nothing)"
+
+
+def not_ready_line(line: bytes) -> Unreachable:
+    shown = line[:200].decode(errors="backslashreplace").rstrip()
+    fix = "nothing but the ready line may go to standard output; see docs/operator-api.md"
+    return Unreachable(f"the gateway's first line is not a ready line: {shown!r}", where=NAME, fix=fix)
+
+
+def read_ready_line(line: bytes) -> Mapping[str, Any]:
     try:
         ready = json.loads(line)
-        ready["operator"], ready["mcp"], ready["pid"]
-    except (ValueError, TypeError, KeyError):
-        raise Unreachable(
-            f"the gateway's first line is not a ready line: {line[:200]!r}",
-            where="reference gateway",
-            fix="nothing but the ready line may go to standard output",
-        ) from None
+        usable = all(str(ready[key]).startswith("http://") for key in ("operator", "mcp")) and isinstance(ready["pid"], int)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        usable = False
+    if not usable:
+        raise not_ready_line(line)
     return dict(ready)
 
 
-def died(code: int, tail: list[str]) -> HarnessError:
+def died(code: int, last: str) -> HarnessError:
     """What a gateway's early end means: wrong usage and a port in use are ours to mend (2), anything else is unreachable (4)."""
-    last = tail[-1] if tail else "(it wrote nothing)"
     if code == 2 and "port" in last:
-        return PortInUse(f"the gateway could not start: {last}", where="reference gateway", fix="choose another port, or end what holds it")
+        return PortInUse(f"the gateway could not start: {last}", where=NAME, fix="choose another port, or end what holds it")
     if code == 2:
-        return UsageError(f"the gateway refused its command line: {last}", where="reference gateway", fix="see python -m reference_gateway --help")
-    return Unreachable(
-        f"the gateway ended with code {code} before it was ready: {last}", where="reference gateway", fix="see gateway.log in the run's folder"
-    )
+        return UsageError(f"the gateway refused its command line: {last}", where=NAME, fix="see python -m reference_gateway --help")
+    return Unreachable(f"the gateway ended with code {code} before it was ready: {last}", where=NAME, fix=SEE_LOG)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    try:
-        process.terminate()
-        await asyncio.wait_for(process.wait(), END_WITHIN_S)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-    except ProcessLookupError:
-        await process.wait()
+async def _end(process: asyncio.subprocess.Process, ended: asyncio.Event, within_s: float) -> None:
+    for ask in (process.terminate, process.kill):
+        with contextlib.suppress(ProcessLookupError, TimeoutError):
+            if process.returncode is None:
+                ask()
+                await asyncio.wait_for(ended.wait(), within_s)
 
 
 class ReferenceGateway:
     """Client of the operator API. Times in seconds; bodies and answers as documented there."""
 
-    def __init__(self, ready: Mapping[str, Any], token: str, http: httpx2.AsyncClient, process: asyncio.subprocess.Process) -> None:
+    label = NAME
+    executes_on_approval = True
+
+    def __init__(
+        self, ready: Mapping[str, Any], token: str, http: httpx2.AsyncClient, process: asyncio.subprocess.Process, defects: Sequence[str] = ()
+    ) -> None:
         self._base = str(ready["operator"])
         self.mcp_url = str(ready["mcp"])
         self.process_id: int | None = int(ready["pid"])
         self._headers = {"Authorization": f"Bearer {token}"}
         self._http = http
         self._process = process
+        self._defects = defects
+        self._operator_token = token
+
+    def relay(self, grant: RunGrant, *, task: str, channel: str, fd: int) -> AbstractAsyncContextManager[RelayHandle]:
+        secrets_here = {"operator-token": self._operator_token, "run-token": grant.token}
+        return reference_relay(grant, task=task, channel=channel, fd=fd, secrets=secrets_here, defects=self._defects)
 
     async def _ask(self, method: str, path: str, body: Any = None, *, timeout: float = 15.0, params: Mapping[str, str] | None = None) -> Any:
         try:
@@ -154,12 +230,15 @@ class ReferenceGateway:
             raise Unreachable(
                 f"the gateway did not answer {method} {path}: {str(error) or type(error).__name__}; {state}",
                 where=self._base + path,
-                fix="see gateway.log in the run's folder",
+                fix=SEE_LOG,
             ) from None
         return _unwrap(method, path, response)
 
     async def open_tenant(self, name: str) -> str:
         return str((await self._ask("POST", "/tenants", {"tenant": name}))["tenant"])
+
+    async def close_tenant(self, tenant: str) -> None:
+        """Nothing to do: a tenant costs nothing and ends with the gateway."""
 
     async def connect(self, tenant: str, request: ConnectionRequest) -> Mapping[str, Any]:
         grant: dict[str, str] = {"kind": request.spec.grant}
@@ -211,6 +290,21 @@ class ReferenceGateway:
     async def revoke(self, tenant: str, connection: str) -> None:
         await self._ask("POST", f"/tenants/{tenant}/connections/{connection}/revoke")
 
+    async def review(self, tenant: str, connection: str, tool: str, *, decision: str, by: str) -> Mapping[str, Any]:
+        path = f"/tenants/{tenant}/connections/{connection}/reviews"
+        waiting = (await self._ask("GET", path, params={"state": "pending_review"}))["reviews"]
+        entry = next((each for each in waiting if each["tool"] == tool), None)
+        if entry is None:
+            raise HarnessError(f"nothing of {connection}.{tool} waits for review", where=path, fix="change the tool, and refresh, before the review")
+        return _mapping((await self._ask("POST", f"{path}/{entry['id']}", {"decision": decision, "by": by}))["review"])
+
+    async def set_agents(self, tenant: str, connection: str, agents: Sequence[str] | None) -> Mapping[str, Any]:
+        body = {"agents": list(agents) if agents is not None else None}
+        return _mapping(await self._ask("PUT", f"/tenants/{tenant}/connections/{connection}/agents", body))
+
+    async def set_mode(self, tenant: str, run: str, mode: str) -> Mapping[str, Any]:
+        return _mapping(await self._ask("POST", f"/tenants/{tenant}/runs/{run}/mode", {"mode": mode}))
+
     async def decide(self, tenant: str, approval: str, *, approve: bool, by: str, reason: str) -> Mapping[str, Any]:
         word = "approve" if approve else "reject"
         body = {"by": by} if approve else {"by": by, "reason": reason}
@@ -236,7 +330,7 @@ class ReferenceGateway:
     def exposed_name(self, connection: str, tool: str) -> str:
         return f"{connection}{SEPARATOR}{tool}"
 
-    def tool_of(self, exposed: str) -> tuple[str, str]:
+    def tool_of(self, exposed: str, connection: str = "") -> tuple[str, str]:
         """Connection names hold no underscore, so the first separator is the only possible one."""
         connection, _, tool = exposed.partition(SEPARATOR)
         return connection, tool

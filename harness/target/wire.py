@@ -48,6 +48,43 @@ class Listing:
     complete: bool
 
 
+class AgentTransport(httpx2.AsyncBaseTransport):
+    """Carries one agent's requests over a shared transport, which closing it leaves open.
+
+    The SDK ends the whole session when one request cannot be delivered, or its answer breaks off. To an agent that is the end of one
+    call, so it is made the answer to that call.
+    """
+
+    def __init__(self, shared: httpx2.AsyncBaseTransport) -> None:
+        self._shared = shared
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response = await self._shared.handle_async_request(request)
+        except httpx2.TransportError as error:
+            failure = {"code": CONNECTION_CLOSED, "message": str(error) or type(error).__name__}
+            return httpx2.Response(502, json={"jsonrpc": "2.0", "id": None, "error": failure}, request=request)
+        response.stream = _Unbroken(response.stream)
+        return response
+
+
+class _Unbroken(httpx2.AsyncByteStream):
+    """A body that breaks off raises what the SDK takes for the end of this answer alone."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._body:
+                yield chunk
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError(f"the answer broke off: {error}") from error
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
 class WireSession:
     """One session. `headers` carry the run token; the HTTP client is shared by every session of the bench."""
 

@@ -29,7 +29,7 @@ def _holds_nothing(text: str, name: str) -> bool:
         return True
     found = parse_waivers(text, name)
     if found and "[" in text.lstrip()[:1]:
-        raise LoadError("the list is written in brackets", where=f"{name}:1:1", fix="write one `- finding: …` per waiver, so that entries can be added")
+        raise LoadError("the list is written in brackets", where=f"{name}:1:1", fix="write one `- finding: …` per waiver, so that one can be added")
     return not found
 
 

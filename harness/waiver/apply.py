@@ -45,7 +45,7 @@ def apply(
     notices: list[tuple[DriftFinding, Waiver]] = []
     used: set[Waiver] = set()
     for waiver in waivers:
-        if waiver.where.provider not in (None, provider):
+        if waiver.where.provider not in (None, provider) or waiver.where.scenario:
             continue
         here = [candidate for candidate in candidates if _covers(waiver, candidate.finding)]
         same = [candidate for candidate in here if waiver.fingerprint in (None, candidate.fingerprint)]
@@ -65,7 +65,7 @@ def apply(
 def unused_everywhere(waivers: Iterable[Waiver], used: Iterable[Waiver]) -> tuple[DriftFinding, ...]:
     """Notices on waivers for any provider that nothing used, after everything that was to be checked was checked whole."""
     seen = set(used)
-    return tuple(unused_notice(waiver) for waiver in waivers if waiver.where.provider is None and waiver not in seen)
+    return tuple(unused_notice(waiver) for waiver in waivers if waiver.where.provider is None and not waiver.where.scenario and waiver not in seen)
 
 
 def _covers(waiver: Waiver, finding: DriftFinding) -> bool:

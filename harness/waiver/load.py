@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
@@ -10,13 +12,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import LoadError, LoadErrors
-from harness.model.waiver import Waiver
+from harness.model.waiver import Waiver, Where
 from harness.registry import suggest
 from harness.yaml_hints import source_lines
 from harness.yaml_nodes import MapNode, Node, ScalarNode, SeqNode, locate, parse_yaml
 
 KEYS = tuple(name for name in Waiver.model_fields if name != "at")
-WHERE_KEYS = ("provider", "tool", "pointer")
+WHERE_KEYS = ("provider", "tool", "pointer", "scenario")
 _FIX = {
     "finding": "write the finding's id, such as enum-narrowed",
     "owner": "name who answers for it",
@@ -27,6 +29,9 @@ _FIX = {
     "where": "write where: {provider: …, tool: …, pointer: …}",
     "fingerprint": "copy the 32 hexadecimal digits from the report",
 }
+
+
+_HIDDEN = re.compile("[\x7f-\xa0\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]")
 
 
 def load_waivers(path: Path) -> tuple[Waiver, ...]:
@@ -92,13 +97,12 @@ def _explain(problem: ErrorDetails, item: MapNode, lines: list[str]) -> LoadErro
 
 
 def _twice(found: list[Waiver], lines: list[str]) -> Iterator[LoadError]:
-    seen: dict[tuple[str, str | None, str, str, str | None], Waiver] = {}
+    seen: dict[tuple[str, Where, str | None], Waiver] = {}
     for waiver in found:
-        key = (waiver.finding, waiver.where.provider, waiver.where.tool, waiver.where.pointer, waiver.fingerprint)
-        if first := seen.setdefault(key, waiver):
-            if first is not waiver:
-                excerpt = lines[waiver.at.line - 1].strip()[:160]
-                yield LoadError(f"the same waiver stands at line {first.at.line}", where=str(waiver.at), fix="remove one of them", excerpt=excerpt)
+        key = (waiver.finding, waiver.where, waiver.fingerprint)
+        if (first := seen.setdefault(key, waiver)) is not waiver:
+            excerpt = lines[waiver.at.line - 1].strip()[:160]
+            yield LoadError(f"the same waiver stands at line {first.at.line}", where=str(waiver.at), fix="remove one of them", excerpt=excerpt)
 
 
 def _error(item: Node, path: tuple[str | int, ...], what: str, fix: str, lines: list[str]) -> LoadError:
@@ -107,14 +111,14 @@ def _error(item: Node, path: tuple[str | int, ...], what: str, fix: str, lines: 
 
 
 def waiver_text(data: Mapping[str, object]) -> str:
-    """One list entry in YAML, to be appended to a file. JSON scalars are YAML scalars, so text is quoted and nothing can break out of it."""
-    import json
-
-    def scalar(value: object) -> str:
-        return json.dumps(value, ensure_ascii=True)
-
+    """One list entry in YAML, to be appended to a file. Text is quoted, so nothing can break out of it; hidden characters are escapes."""
     lines = []
     for key, value in data.items():
-        shown = "{" + ", ".join(f"{k}: {scalar(v)}" for k, v in value.items()) + "}" if isinstance(value, Mapping) else scalar(value)
+        shown = "{" + ", ".join(f"{k}: {_scalar(v)}" for k, v in value.items()) + "}" if isinstance(value, Mapping) else _scalar(value)
         lines.append(f"  {key}: {shown}")
     return "- " + "\n".join(lines).removeprefix("  ") + "\n"
+
+
+def _scalar(value: object) -> str:
+    """JSON, which YAML takes, except for what only JSON takes raw or writes as two halves."""
+    return _HIDDEN.sub(lambda match: f"\\U{ord(match.group()):08x}", json.dumps(value, ensure_ascii=False))

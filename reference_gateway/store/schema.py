@@ -32,6 +32,10 @@ STEPS: tuple[str, ...] = (
     CREATE INDEX approvals_by_tenant ON approvals (tenant, run, ord);
     CREATE INDEX approvals_waiting ON approvals (expires_at) WHERE state = 'pending';
     """,
+    """
+    CREATE TABLE settings (tenant TEXT NOT NULL, name TEXT NOT NULL, doc TEXT NOT NULL,
+        PRIMARY KEY (tenant, name)) STRICT, WITHOUT ROWID;
+    """,
 )
 
 VERSION = len(STEPS)

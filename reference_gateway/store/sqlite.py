@@ -229,6 +229,20 @@ class SqliteStore:
     def tenant_exists(self, tenant: str) -> bool:
         return bool(self._run("SELECT 1 FROM tenants WHERE tenant = ?", tenant))
 
+    def setting_put(self, tenant: str, name: str, doc: Document | None) -> None:
+        if doc is None:
+            self._run("DELETE FROM settings WHERE tenant = ? AND name = ?", tenant, name)
+        else:
+            self._run("INSERT OR REPLACE INTO settings (tenant, name, doc) VALUES (?, ?, ?)", tenant, name, _dump(doc))
+
+    def setting_get(self, tenant: str, name: str) -> Document | None:
+        return self._doc("SELECT doc FROM settings WHERE tenant = ? AND name = ?", tenant, name)
+
+    def settings(self, prefix: str, tenant: str | None = None) -> list[tuple[str, Document]]:
+        where, values = _where(tenant=tenant)
+        rows = self._run(f"SELECT tenant, doc FROM settings WHERE substr(name, 1, ?) = ?{where} ORDER BY tenant, name", len(prefix), prefix, *values)
+        return [(str(row[0]), _load(row[1])) for row in rows]
+
     def connection_put(self, tenant: str, name: str, doc: Document) -> None:
         self._run(
             "INSERT OR REPLACE INTO connections (tenant, name, doc) VALUES (?, ?, ?)",

@@ -15,7 +15,7 @@ from harness.errors import Exit
 from harness.model.scenario import LEVELS
 from harness.report.reading import MEANING
 
-COMMANDS = ("run", "list", "discover", "drift", "judge", "gateway")
+COMMANDS = ("run", "list", "discover", "drift", "judge", "gate", "claims", "merge", "bundle", "gateway", "inventory")
 
 
 def test_help_names_every_command_and_the_order_of_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

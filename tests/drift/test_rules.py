@@ -10,30 +10,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.drift.compare import compare
+from harness.drift.relation import relate
+from harness.drift.relations import relations_between
 from harness.drift.rule import Rule, Specimen, specimen_side
 from harness.drift.rules import TABLE, judge_fact
+from harness.drift.rules_list import LIST
+from harness.drift.rules_server import SERVER
 from harness.inventory.diff import diff
 from harness.inventory.schema_diff import Kind, schema_facts
 from harness.inventory.shape import shape
 from harness.inventory.side import Side, tools_views
-from harness.model.drift import DriftFinding
+from harness.model.drift import DriftFinding, Relation
 from harness.model.tool import Tool
 
 
-def _findings(pair: tuple[Specimen, Specimen]) -> tuple[DriftFinding, ...]:
-    return compare(specimen_side(pair[0]), specimen_side(pair[1])).findings
+def _findings(pair: tuple[Specimen, Specimen], *, related: bool = False) -> tuple[DriftFinding, ...]:
+    old, new = specimen_side(pair[0]), specimen_side(pair[1])
+    return compare(old, new, relations=relations_between(old, new, related_here) if related else None).findings
+
+
+def related_here(old: Any, new: Any, old_draft: int | None, new_draft: int | None) -> Relation:
+    return relate(old, new, old_draft=old_draft, new_draft=new_draft)
 
 
 @pytest.mark.parametrize("rule", TABLE, ids=lambda rule: f"{rule.id}-{rule.fact}-{rule.direction}")
 def test_each_rule_fails_its_bad_specimen_and_passes_its_good_one(rule: Rule) -> None:
-    bad = [finding for finding in _findings(rule.fails) if finding.id == rule.id]
+    bad = [finding for finding in _findings(rule.fails, related=rule.related) if finding.id == rule.id]
     assert bad
     assert all(finding.severity == rule.severity for finding in bad)
-    assert not [finding for finding in _findings(rule.passes) if finding.id == rule.id]
+    assert not [finding for finding in _findings(rule.passes, related=rule.related) if finding.id == rule.id]
     for finding in bad:
         assert finding.message
         assert finding.fix
-        assert finding.tool or rule.id in {"list-incomplete", "tool-nameless"}
+        assert finding.tool or rule in (*SERVER, *LIST)
+        assert finding.anchor == f"drift-rules.md#{rule.id}"
 
 
 @pytest.mark.parametrize("rule", TABLE, ids=lambda rule: f"{rule.id}-{rule.fact}-{rule.direction}")

@@ -72,7 +72,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 def mine(data: Data, kind: str) -> bool:
-    return data["kind"] == kind and data["item"] == ITEM
+    return bool(data["kind"] == kind and data["item"] == ITEM)
 
 
 def of_mine(records: Sequence[EvidenceRecord]) -> Verdict:

@@ -278,6 +278,7 @@ class Bench:
             "url": self.provider.url,
             "auth": {"scheme": "bearer", "path": "credentials.authorization"},
             "credentials": {"credentials.authorization": SECRET},
+            "quarantine": False,
             **changes,
         }
         return self.operator("POST", f"/tenants/{self.tenant}/connections", body)

@@ -205,6 +205,8 @@ def test_a_connection_reads_back_without_its_secret(bench: Bench) -> None:
         "health": "ok",
         "grant": {"kind": "organization"},
         "protocol_version": "auto",
+        "agents": None,
+        "quarantine": False,
         "transport_details": {"spawned_local_process": False, "mapped": False},
         "tools": 9,
     }

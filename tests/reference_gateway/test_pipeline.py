@@ -247,7 +247,14 @@ def raw_post(bench: Bench, token: str, arguments: str, version: str) -> Any:
             from .conftest import TLS
 
             async with httpx2.AsyncClient(verify=TLS, trust_env=False) as http:
-                return (await http.post(bench.operator.mcp, content=body.encode(), headers=headers)).json()
+                if version != VERSIONS[-1]:
+                    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+                    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+                    opened = await http.post(bench.operator.mcp, json=opening, headers=headers)
+                    headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+                text = (await http.post(bench.operator.mcp, content=body.encode(), headers=headers)).text
+                # An answer comes as JSON, or as the one event of a stream.
+                return json.loads(next((line[6:] for line in text.splitlines() if line.startswith("data: {")), text))
 
     return anyio.run(go)
 
@@ -258,6 +265,18 @@ def test_a_number_that_no_double_carries_is_refused(bench: Bench, number: str) -
     answer = raw_post(bench, token, '{"n":' + number + "}", VERSIONS[-1])
     assert answer["result"]["_meta"]["gateway/reason"] == "invalid_arguments"
     assert bench.trail(run) == denied("invalid_arguments")
+    assert bench.provider.calls == []
+
+
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[2]])
+@pytest.mark.parametrize("arguments", ["[]", '"text"', "7", "true"])
+def test_arguments_that_are_no_object_are_refused_and_recorded(bench: Bench, version: str, arguments: str) -> None:
+    run, token = bench.run()
+    result = raw_post(bench, token, arguments, version)["result"]
+    assert result["isError"] is True
+    assert result["_meta"]["gateway/reason"] == "invalid_arguments"
+    assert bench.trail(run) == denied("invalid_arguments")
+    assert bench.records(run)[-1]["tool"] == "get_echo"
     assert bench.provider.calls == []
 
 
@@ -418,6 +437,33 @@ def test_a_hanging_provider_holds_only_its_own_slots(bench: Bench) -> None:
         assert len(outcomes) == MAX_IN_FLIGHT + 10
         assert outcomes.count("tool_timeout") >= MAX_IN_FLIGHT
         assert set(outcomes) <= {"rate_limited", "tool_timeout"}
+
+
+def test_a_call_that_waited_for_its_turn_is_judged_by_what_holds_then(bench: Bench) -> None:
+    with provider_served() as hanging:
+        hanging.hang = True
+        Bench(bench.operator, hanging, bench.tenant).connect("hanging")
+        run, token = bench.run("hanging")
+        reasons: list[str | None] = []
+
+        async def go() -> None:
+            async with bench.agent(token) as session, anyio.create_task_group() as group:
+
+                async def one() -> None:
+                    reasons.append((await raw_call(session, "hanging__get_echo"))["_meta"].get("gateway/reason"))
+
+                for _ in range(MAX_IN_FLIGHT + 5):
+                    group.start_soon(one)
+                with anyio.fail_after(60):
+                    while [r["event"] for r in await anyio.to_thread.run_sync(bench.records, run)].count("call_started") < MAX_IN_FLIGHT:
+                        await anyio.sleep(0.05)
+                await anyio.sleep(0.5)
+                await anyio.to_thread.run_sync(bench.op, "POST", f"/runs/{run}/end")
+                hanging.release.set()
+
+        anyio.run(go)
+        assert sorted(map(str, reasons)) == ["None"] * MAX_IN_FLIGHT + ["run_ended"] * 5
+        assert len(hanging.calls) == MAX_IN_FLIGHT
 
 
 def test_slots_refuse_at_once_what_neither_runs_nor_may_wait() -> None:

@@ -155,6 +155,28 @@ def test_everything_that_matters_survives_a_restart(tmp_path: Path) -> None:
             assert child.wait(20) == 0
 
 
+def test_a_restart_forgets_nothing_of_a_held_call(tmp_path: Path) -> None:
+    """Its named timeout, its protocol era and its `_meta` are those of the call, also when another process executes it."""
+    flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback")
+    with provider_served() as provider:
+        with started(*flags) as (child, ready), operated(ready) as operator:
+            bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])
+            bench.connect(permissions={"add_note": "ask_first"})
+            _, token = bench.run()
+            meta = {"vendor/order": 7, "gateway/timeout_s": 0.3, "progressToken": 3}
+            result = bench.call(token, "add_note", {"text": "kept"}, version=VERSIONS[0], meta=meta)
+            held = result["_meta"]["gateway/approval"]["id"]
+            child.send_signal(signal.SIGKILL)
+            child.wait(10)
+        provider.hang = True
+        with started(*flags) as (_, ready), operated(ready) as operator:
+            answer = Bench(operator, provider, bench.tenant).op("POST", f"/approvals/{held}/approve", {"by": "ann"})
+            assert answer["error"]["code"] == "tool_timeout"
+            assert "0.3 seconds" in answer["result"]["content"][0]["text"]
+            assert provider.calls[-1]["_meta"] == {"vendor/order": 7}
+            assert provider.headers[-1]["mcp-protocol-version"] != VERSIONS[2]
+
+
 def test_a_call_cut_off_by_a_crash_is_unknown_and_never_repeated(tmp_path: Path) -> None:
     flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback")
     with provider_served() as provider:

@@ -8,9 +8,6 @@ import harness.report.drift
 from harness.model.drift_result import DriftResult
 from harness.registry import Registry, discover_plugins
 
-DOCS = "https://github.com/mcp-gateway-acceptance/mcp-gateway-acceptance/blob/main/docs/drift.md"
-"""Where a rule's section is read by people who have only a report."""
-
 
 class DriftFormat(Protocol):
     """`id` is the word after `--format`."""
@@ -29,7 +26,3 @@ class DriftFormat(Protocol):
 def load_formats() -> Registry[DriftFormat]:
     """Every known format, by id."""
     return discover_plugins(harness.report.drift, "FORMAT", "drift format")
-
-
-def anchor(rule: str) -> str:
-    return f"{DOCS}#{rule}"

@@ -1,0 +1,131 @@
+"""What a comparison costs, in CPU-seconds of this process and its children: `python bench/drift_cost.py [--seed N] [--tools N]`.
+
+The list is that of the committed inventories (82 tools), repeated under new names for more. The changed list is, by a seeded draw,
+60 % unchanged, 20 % cosmetic (order, prose, a definition moved), 15 % breaking (a requirement, a bound or an enum narrowed), 5 %
+recursive (a recursive parameter, half of them narrowed). Start-up and imports are not counted; the child process of the watch is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import random
+import resource
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from harness.drift.compare import compare
+from harness.drift.relater import Relater
+from harness.drift.relations import relations_between
+from harness.inventory.side import Side, inventory_side, tools_views
+from harness.inventory.store import load_inventories
+from harness.model.tool import Tool
+
+MIX = (("unchanged", 60), ("cosmetic", 20), ("breaking", 15), ("recursive", 5))
+Wire = dict[str, Any]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--tools", type=int, default=82)
+    chosen = options.parse_args()
+    draw = random.Random(chosen.seed)
+    old = _listed(chosen.tools)
+    kinds = [kind for kind, share in MIX for _ in range(share)]
+    new = [_changed(wire, draw.choice(kinds), draw) for wire in old]
+    same, after = _side(copy.deepcopy(old)), _side([wire for wire, _, _ in new])
+    before = _side([first for _, first, _ in new])
+    plain = _side(old)
+    _say(f"{len(old)} tools, seed {chosen.seed}: {dict(Counter(kind for _, _, kind in new))}")
+    with Relater() as relate:
+        relate({"type": "object"}, {"type": "object", "maxProperties": 9})  # the child is up
+        _measured("unchanged", lambda: compare(plain, same, relations=relations_between(plain, same, relate)))
+    started = _cpu()
+    with Relater() as relate:
+        report = compare(before, after, relations=relations_between(before, after, relate))
+    _say(f"changed    {_cpu() - started:7.3f} CPU-s, the child's start included")
+    found = Counter(relation.input.strict for relation in report.relations.values() if relation.input is not None)
+    broken = sum(relation.input is not None and relation.input.breaks == "yes" for relation in report.relations.values())
+    _say(f"relations {dict(found)}, {broken} with a witness; peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
+
+
+def _measured(word: str, run: Any) -> None:
+    started = _cpu()
+    report = run()
+    _say(f"{word:10} {_cpu() - started:7.3f} CPU-s, {len(report.findings)} findings")
+
+
+def _cpu() -> float:
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+def _listed(count: int) -> list[Wire]:
+    inventories = load_inventories(Path(__file__).parents[1] / "inventories")
+    wires = []
+    for inventory in inventories.values():
+        for view in inventory_side(inventory).views:
+            schema = (
+                dict(view.shape) if view.shape else {"type": "object", "properties": {name: {"type": "string"} for name in view.parameters or ()}}
+            )
+            wires.append({"name": f"{inventory.provider}.{view.name}", "description": "Does it.", "inputSchema": schema})
+    return [{**wires[index % len(wires)], "name": f"{wires[index % len(wires)]['name']}.{index // len(wires)}"} for index in range(count)]
+
+
+def _side(wires: list[Wire]) -> Side:
+    return Side("bench", tools_views([Tool.from_wire(wire) for wire in wires]))
+
+
+def _changed(wire: Wire, kind: str, draw: random.Random) -> tuple[Wire, Wire, str]:
+    """(after, before, kind): a recursive tool has its recursion on both sides."""
+    out = copy.deepcopy(wire)
+    if kind == "cosmetic":
+        _cosmetic(out["inputSchema"], draw)
+    elif kind == "breaking":
+        _breaking(out["inputSchema"], draw)
+    elif kind == "recursive":
+        before = copy.deepcopy(wire)
+        before["inputSchema"] = _recursive(before["inputSchema"], "Tree", "number")
+        out["inputSchema"] = _recursive(out["inputSchema"], "Node", draw.choice(["number", "integer"]))
+        return out, before, kind
+    return out, wire, kind
+
+
+def _cosmetic(schema: Wire, draw: random.Random) -> None:
+    properties = schema.get("properties", {})
+    schema["properties"] = dict(reversed(properties.items()))
+    schema["title"] = "Arguments"
+    for name in properties:
+        if draw.random() < 0.5:
+            schema.setdefault("$defs", {})[f"P{name}"] = properties[name]
+            schema["properties"][name] = {"$ref": f"#/$defs/P{name}".replace("~", "~0")}
+
+
+def _breaking(schema: Wire, draw: random.Random) -> None:
+    properties = schema.setdefault("properties", {})
+    loose = [name for name in properties if name not in schema.get("required", [])]
+    if loose and draw.random() < 0.5:
+        schema["required"] = [*schema.get("required", []), draw.choice(loose)]
+    elif properties:
+        name = draw.choice(sorted(properties))
+        properties[name] = {
+            "allOf": [properties[name], draw.choice([{"maxLength": 1, "maximum": 0, "maxItems": 0}, {"not": {"enum": ["a", 1, True]}}])]
+        }
+    else:
+        schema["required"] = ["workspace"]
+        properties["workspace"] = {"type": "string"}
+
+
+def _recursive(schema: Wire, name: str, leaf: str) -> Wire:
+    node = {"type": "object", "properties": {"v": {"type": leaf}, "kids": {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}}, "required": ["v"]}
+    return {**schema, "properties": {**schema.get("properties", {}), "tree": {"$ref": f"#/$defs/{name}"}}, "$defs": {name: node}}
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

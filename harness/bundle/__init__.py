@@ -1,0 +1,1 @@
+"""Evidence in one signed archive that anybody can check later, offline."""

@@ -1,0 +1,1 @@
+"""What was claimed, and how far the evidence of one or many runs carries it."""

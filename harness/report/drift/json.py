@@ -1,0 +1,18 @@
+"""`drift/v1`: everything, for machines."""
+
+from __future__ import annotations
+
+from harness.model.drift_result import DriftResult
+from harness.report.drift.document import document
+from harness.report.inert import to_json
+
+
+class Json:
+    id = "json"
+    summary = "everything, for machines: drift/v1, see docs/drift.schema.json"
+
+    def render(self, result: DriftResult) -> bytes:
+        return (to_json(document(result), indent=1) + "\n").encode("utf-8")
+
+
+FORMAT = Json()

@@ -1,0 +1,62 @@
+"""A gateway for tests: relays MCP over HTTP to its upstream, and can be made to misbehave. `lab_gateway.py PORT UPSTREAM MODE`.
+
+The provider's credential stands in LAB_KEY. Modes: honest, busy (429 to everything), mortal (dies at the first tools/call),
+hoarder (leaves a process behind), forger (answers calls itself, upstream never asked).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+PORT, UPSTREAM, MODE = int(sys.argv[1]), urlsplit(sys.argv[2]), sys.argv[3]
+PASSED = ("content-type", "accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name")
+
+
+class Relay(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        message = json.loads(body)
+        if MODE == "busy":
+            return self.answer(429, {"content-type": "text/plain"}, b"slow down")
+        if message.get("method") == "tools/call" and MODE == "mortal":
+            os._exit(9)
+        if message.get("method") == "tools/call" and MODE == "forger":
+            result = {"content": [{"type": "text", "text": '{"results": []}'}], "structuredContent": {"results": []}, "isError": False}
+            made = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+            return self.answer(200, {"content-type": "application/json"}, made)
+        headers = {name: self.headers[name] for name in PASSED if name in self.headers}
+        asked = http.client.HTTPConnection(UPSTREAM.hostname or "", UPSTREAM.port, timeout=30)
+        asked.request("POST", UPSTREAM.path, body, {**headers, "authorization": f"Bearer {os.environ['LAB_KEY']}"})
+        response = asked.getresponse()
+        kept = {name: value for name, value in response.getheaders() if name.lower() in ("content-type", "mcp-session-id")}
+        return self.answer(response.status, kept, response.read())
+
+    def do_GET(self) -> None:
+        self.answer(405, {}, b"")
+
+    do_DELETE = do_GET
+
+    def answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Silent."""
+
+
+if MODE == "hoarder":
+    waits = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    subprocess.Popen([sys.executable, "-c", waits], start_new_session=True)
+ThreadingHTTPServer(("127.0.0.1", PORT), Relay).serve_forever()

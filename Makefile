@@ -76,10 +76,6 @@ test-relay: setup ## What needs namespaces: an agent in a sandbox behind the rel
 	$(BIN)/harness run scenarios/relay
 	$(BIN)/pytest relay_tests
 
-.PHONY: bench
-bench: setup ## Figures, as a table; nothing is judged by them
-	$(BIN)/python -m bench
-
 .PHONY: gateways-light
 gateways-light: setup ## Gateways of other people (FastMCP, mcp-proxy, ctrlrun), unchanged, judged as written down
 	$(BIN)/pytest gateways/test_light.py

@@ -77,8 +77,9 @@ def reviewed(name: str, found: dict[str, Any]) -> None:
     for finding in found["findings"]:
         if finding["severity"] == "breaking" and finding["pointer"].startswith("/inputSchema"):
             tool = next(t for t in found["tools"] if t["name"] == finding["tool"])
-            assert tool["input"]["breaking"] == "yes"
-            assert tool["input"]["call"]["params"]["arguments"] is not None
+            if tool["input"] is not None:  # None: only names are known of the agreed schema
+                assert tool["input"]["breaking"] == "yes"
+                assert tool["input"]["call"]["params"]["arguments"] is not None
 
 
 def test_mem0_s_released_server_against_the_hosted_inventory(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class Prover:
         if known is not None and known < depth:
             return True
         flat = self.flat(parts)
-        if flat is None:
+        if flat is None or self.barred(flat):
             return True
         mark = len(self._trail)
         if known is None:
@@ -270,9 +270,14 @@ class Prover:
                     return True
         return False
 
+    def barred(self, flat: Conjunction) -> bool:
+        """Whether a glance shows that no value satisfies the conjunction: no type is left, or what must be there may not."""
+        found = types(flat)
+        return not found or (found == {"object"} and any(self.flat(con.property_parts(flat, name)) is None for name in con.required(flat)))
+
     def nothing(self, flat: Conjunction) -> bool:
         """Whether it is shown that no value satisfies the conjunction."""
-        if not types(flat):
+        if self.barred(flat):
             return True
         if any(self.refers(part) for part in flat):
             return False

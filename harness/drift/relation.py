@@ -18,7 +18,7 @@ from harness.drift.guard import admitted, check_size
 from harness.drift.pool import nodes_of
 from harness.drift.refused import Refused
 from harness.drift.validators import Judges, first_opinion
-from harness.drift.witness import NONE, Search
+from harness.drift.witness import NONE, Question, Search
 from harness.inventory.canonical import NotCanonical, json_equal
 from harness.model.drift import Relation, RelationWord
 
@@ -127,18 +127,18 @@ class _Comparison:
         )
 
     def direction(self, whole: Document, narrow: Document, target: Document, narrow_target: Document) -> tuple[_Half, _Half]:
-        """(documented, strict) containment of one side in the other. A documented example is also one by the letter, if it holds there."""
+        """(documented, strict) containment of one side in the other. A documented example that holds by the letter is the strict one."""
         strict = self.shown(whole, target)
-        if strict is not None and narrow_target is target:
-            return strict, strict
-        documented = self.shown(narrow, narrow_target) or self.refuted(narrow, narrow_target)
-        if strict is not None:
-            return documented, strict
-        if documented.contained is False:
-            judges = Judges(target.schema)
-            if judges.agree(documented.witness, False):
-                return documented, documented
-        return documented, self.refuted(whole, target)
+        documented = strict if narrow_target is target and strict is not None else self.shown(narrow, narrow_target)
+        asked = [pair for pair, told in (((narrow, narrow_target), documented), ((whole, target), strict)) if told is None]
+        found = self.refuted(whole, target, asked) if asked else []
+        if strict is None:
+            strict = found.pop()
+        if documented is None:
+            documented = found.pop()
+        if documented.contained is False and strict.contained is not True and Judges(target.schema).agree(documented.witness, False):
+            return documented, documented
+        return documented, strict
 
     def shown(self, left: Document, right: Document) -> _Half | None:
         """A proof of containment, or None."""
@@ -158,19 +158,24 @@ class _Comparison:
             return None
         return None
 
-    def refuted(self, left: Document, right: Document) -> _Half:
-        """An example against containment, or the admission that there is none."""
-        inner, outer = self.form(left), self.form(right)
-        forms = (inner, outer) if isinstance(inner, Form) and isinstance(outer, Form) else None
-        search = Search(left, right)
-        found = search.witness(forms)
-        if found is not NONE:
-            return _Half(False, "witness", found)
-        told = covers(outer, inner) if forms and isinstance(inner, Form) and isinstance(outer, Form) else None
-        if told is False:
-            return _Half(None, "", None, f"the canonical forms differ, but none of {search.tried} values tried shows it")
-        why = next((form for form in (inner, outer) if isinstance(form, str)), "")
-        return _Half(None, "", None, f"no proof, and none of {search.tried} values tried is an example{f' ({why})' if why else ''}")
+    def refuted(self, left: Document, right: Document, pairs: list[tuple[Document, Document]]) -> list[_Half]:
+        """For each pair an example against containment, or the admission that there is none. Values come from `left` and `right`."""
+        search = Search(left, right, [Question(one, other, self.both_forms(one, other)) for one, other in pairs])
+        halves = []
+        for (one, other), found in zip(pairs, search.answers(), strict=True):
+            if found is not NONE:
+                halves.append(_Half(False, "witness", found))
+                continue
+            forms = self.both_forms(one, other)
+            why = next((form for form in (self.form(one), self.form(other)) if isinstance(form, str)), "")
+            if forms is not None and covers(forms[1], forms[0]) is False:
+                why = "although the canonical forms differ"
+            halves.append(_Half(None, "", None, f"no proof, and none of {search.tried} values tried is an example{f' ({why})' if why else ''}"))
+        return halves
+
+    def both_forms(self, one: Document, other: Document) -> tuple[Form, Form] | None:
+        inner, outer = self.form(one), self.form(other)
+        return (inner, outer) if isinstance(inner, Form) and isinstance(outer, Form) else None
 
     def format_breaks(self) -> bool:
         """Whether a call breaks where `format` is asserted, which no validator does unless told to."""

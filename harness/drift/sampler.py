@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.drift.conjunction import declared_types, language, least, most, node_property
 from harness.drift.document import Document, Schema
@@ -11,7 +11,25 @@ from harness.drift.pool import FORMATS, MAX_COUNT, Pool, distinct, some_texts
 from harness.drift.validators import first_opinion
 
 _DEEP = 20
+_UNFOLDED = 5
 _WORDS = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+
+class _Depth(NamedTuple):
+    """How far down in the value, and how many definitions were gone through on the way: a tree that branches must not grow without end."""
+
+    levels: int = 0
+    refs: int = 0
+
+    def below(self) -> _Depth:
+        return _Depth(self.levels + 1, self.refs)
+
+    def unfolding(self, node: Schema) -> _Depth:
+        branches = [node, *(branch for word in ("allOf", "anyOf", "oneOf") for branch in node.get(word, []))] if isinstance(node, dict) else []
+        return _Depth(self.levels, self.refs + any(isinstance(branch, dict) and "$ref" in branch for branch in branches))
+
+
+_TOP = _Depth()
 
 
 class Sampler:
@@ -20,32 +38,33 @@ class Sampler:
     def __init__(self, document: Document, pool: Pool, fuel: int = 30_000, limit: int = 24) -> None:
         self.document, self.pool = document, pool
         self.fuel, self.limit = fuel, limit
-        self._known: dict[tuple[int, int], tuple[Schema, list[Any]]] = {}
+        self._known: dict[tuple[int, _Depth], tuple[Schema, list[Any]]] = {}
 
-    def values(self, node: Schema, depth: int = 0) -> list[Any]:
+    def values(self, node: Schema, at: _Depth = _TOP) -> list[Any]:
         """Up to `limit` valid values, simple ones first; fewer as the value gets deeper."""
-        key = (id(node), min(depth, _DEEP))
+        key = (id(node), at)
         known = self._known.get(key)
         if known is None:
             self._known[key] = (node, [])  # recursion through a definition finds nothing on its way down
-            known = self._known[key] = (node, self._made(node, depth))
+            known = self._known[key] = (node, self._made(node, at))
         return known[1]
 
-    def _made(self, node: Schema, depth: int) -> list[Any]:
-        if node is False or depth > _DEEP:
+    def _made(self, node: Schema, at: _Depth) -> list[Any]:
+        at = at.unfolding(node)
+        if node is False or at.levels > _DEEP or at.refs > _UNFOLDED:
             return []
         accepts = first_opinion(self.document.under(node))
-        limit = max(3, self.limit >> depth // 2)
-        return distinct((value for value in self._tried(node, depth) if accepts(value)), limit)
+        limit = max(3, self.limit >> at.levels // 2)
+        return distinct((value for value in self._tried(node, at) if accepts(value)), limit)
 
-    def _tried(self, node: Schema, depth: int) -> Iterator[Any]:
-        for value in self._candidates(node, depth):
+    def _tried(self, node: Schema, at: _Depth) -> Iterator[Any]:
+        for value in self._candidates(node, at):
             self.fuel -= 1
             if self.fuel < 0:
                 return
             yield value
 
-    def _candidates(self, node: Schema, depth: int) -> Iterator[Any]:
+    def _candidates(self, node: Schema, at: _Depth) -> Iterator[Any]:
         if isinstance(node, bool):
             yield from ("a", 0, True, None, [], {})
             return
@@ -56,7 +75,7 @@ class Sampler:
             yield from node["enum"]
             return
         for plain in self._plain(node, 0):
-            yield from self._of_types(plain, depth)
+            yield from self._of_types(plain, at)
 
     def _plain(self, node: Mapping[str, Any], unfolded: int) -> Iterator[dict[str, Any]]:
         """The node with references and unions worked in: one schema for each way to satisfy it. Approximate; all is checked after."""
@@ -84,7 +103,7 @@ class Sampler:
                 ways += [_merge(_merge(way, schema), {"required": [name]}) for way in ways[:4]]
         yield from ways
 
-    def _of_types(self, node: Mapping[str, Any], depth: int) -> Iterator[Any]:
+    def _of_types(self, node: Mapping[str, Any], at: _Depth) -> Iterator[Any]:
         if "const" in node or isinstance(node.get("enum"), list):
             yield from [node["const"]] if "const" in node else node["enum"]
             return
@@ -92,7 +111,7 @@ class Sampler:
         if "type" not in node and ({"properties", "required", "patternProperties"} & set(node)):
             types = frozenset({"object"})
         if "object" in types:
-            yield from self._objects(node, depth)
+            yield from self._objects(node, at)
         if "string" in types:
             yield from self._strings(node)
         if types & {"integer", "fraction"}:
@@ -100,7 +119,7 @@ class Sampler:
         if "boolean" in types:
             yield from (True, False)
         if "array" in types:
-            yield from self._arrays(node, depth)
+            yield from self._arrays(node, at)
         if "null" in types:
             yield None
 
@@ -111,10 +130,11 @@ class Sampler:
             yield from some_texts(parts, len(self.pool.literals))
         yield from self.pool.by_type["string"]
 
-    def _arrays(self, node: Mapping[str, Any], depth: int) -> Iterator[Any]:
-        prefix = [self.values(part, depth + 1) for part in node.get("prefixItems", [])]
-        more = self.values(node.get("items", True), depth + 1)
-        wanted = self.values(node["contains"], depth + 1) if "contains" in node else []
+    def _arrays(self, node: Mapping[str, Any], at: _Depth) -> Iterator[Any]:
+        below = at.below()
+        prefix = [self.values(part, below) for part in node.get("prefixItems", [])]
+        more = self.values(node.get("items", True), below)
+        wanted = self.values(node["contains"], below) if "contains" in node else []
         floor = least((dict(node),), "minItems")
         ceiling = most((dict(node),), "maxItems")
         counts = [floor, *(count for count in self.pool.counts if count >= floor and (ceiling is None or count <= ceiling))]
@@ -136,11 +156,11 @@ class Sampler:
             if len(items) == count:
                 yield items
 
-    def _objects(self, node: Mapping[str, Any], depth: int) -> Iterator[Any]:
+    def _objects(self, node: Mapping[str, Any], at: _Depth) -> Iterator[Any]:
         needed = [name for name in node.get("required", []) if isinstance(name, str)]
         for name in needed:
             needed += [other for other in (node.get("dependentRequired") or {}).get(name, []) if other not in needed]
-        choices = {name: self._property(node, name, depth) for name in dict.fromkeys([*needed, *node.get("properties", {})])}
+        choices = {name: self._property(node, name, at) for name in dict.fromkeys([*needed, *node.get("properties", {})])}
         base = {name: choices[name][0] for name in needed if choices[name]}
         full = {**base, **{name: values[0] for name, values in choices.items() if values}}
         yield base
@@ -158,16 +178,16 @@ class Sampler:
         )
         for name in self.pool.names:
             if name not in choices:
-                for value in [*self._property(node, name, depth)[:3], *self.pool.scalars[:6]]:
+                for value in [*self._property(node, name, at)[:3], *self.pool.scalars[:6]]:
                     yield {**base, name: value}
         for count in self.pool.counts:
             yield {**base, **dict.fromkeys([f"k{index}" for index in range(max(0, count - len(base)))], "a")}
 
-    def _property(self, node: Mapping[str, Any], name: str, depth: int) -> list[Any]:
+    def _property(self, node: Mapping[str, Any], name: str, at: _Depth) -> list[Any]:
         parts = node_property(node, name)
         if not parts:
             return ["a", 0, True, None, [], {}]
-        return self.values(parts[0] if len(parts) == 1 else self._joined(parts), depth + 1)
+        return self.values(parts[0] if len(parts) == 1 else self._joined(parts), at.below())
 
     def _joined(self, parts: list[Schema]) -> Schema:
         return False if False in parts else {"allOf": parts}

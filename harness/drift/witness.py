@@ -23,42 +23,61 @@ _MISSING = object()
 Path = tuple[Any, ...]
 
 
-class Search:
-    """For a value that `old` accepts and `new` refuses. `fuel` bounds the values tried, so that the same search ends the same way."""
+class Question:
+    """Whether something that `valid` accepts is refused by `refusing`. `forms` are the canonical forms of both, where they exist."""
 
-    def __init__(self, old: Document, new: Document, fuel: int = FUEL) -> None:
-        self.old, self.new = old, new
-        self.before, self.after = Judges(old.schema), Judges(new.schema)
-        self.pool = pool_of(old, new)
-        self.fuel = fuel
-        self.tried = 0
+    def __init__(self, valid: Document, refusing: Document, forms: tuple[Form, Form] | None) -> None:
+        self.before, self.after = Judges(valid.schema), Judges(refusing.schema)
+        self.forms = forms
+        self.found: list[Any] = []
 
-    def refused_now(self, value: Any) -> bool:
-        self.tried += 1
+    def shows(self, value: Any) -> bool:
         return self.before.quick(value) and not self.after.quick(value)
 
     def confirmed(self, value: Any) -> bool:
         return self.before.agree(value, True) and self.after.agree(value, False)
 
-    def witness(self, forms: tuple[Form, Form] | None) -> Any:
-        """The smallest value found; `Search.NONE` when there was none. `forms` are the canonical forms, where both exist."""
-        found: list[Any] = []
-        for values in ([*self.pool.literals, *self._of_difference(forms)], self._of_old()):
-            found += [value for value in values if self.refused_now(value)]
-            if found:
+
+class Search:
+    """For values that answer questions about `old` and `new`, all questions at once. Values are built from these two, whatever is asked.
+
+    `fuel` bounds the values tried, so that the same search ends the same way.
+    """
+
+    def __init__(self, old: Document, new: Document, questions: list[Question], fuel: int = FUEL) -> None:
+        self.old, self.new = old, new
+        self.questions = questions
+        self.pool = pool_of(old, new)
+        self.fuel = fuel
+        self.tried = 0
+        self._base: list[Any] = []
+
+    def answers(self) -> list[Any]:
+        """For each question the smallest value found; NONE when there was none."""
+        for values in (self._first(), self._of_old(), self._changed()):
+            for value in values:
+                self.tried += 1
+                for question in self.questions:
+                    if len(question.found) < _ENOUGH and question.shows(value):
+                        question.found.append(value)
+                if all(len(question.found) >= _ENOUGH for question in self.questions):
+                    break
+            if all(question.found for question in self.questions):
                 break
-        if not found:
-            for value in self._changed():
-                if self.refused_now(value):
-                    found.append(value)
-                    if len(found) >= _ENOUGH:
-                        break
-        for value in sorted(distinct(found), key=size_of)[:_ENOUGH]:
-            small = shrink(value, self.refused_now, self.pool)
+        return [self._smallest(question) for question in self.questions]
+
+    def _smallest(self, question: Question) -> Any:
+        for value in sorted(distinct(question.found), key=size_of):
+            small = shrink(value, question.shows, self.pool)
             for candidate in (small, value):
-                if self.confirmed(candidate):
+                if question.confirmed(candidate):
                     return candidate
         return NONE
+
+    def _first(self) -> Iterator[Any]:
+        yield from self.pool.literals
+        for question in self.questions:
+            yield from self._of_difference(question.forms)
 
     def _of_difference(self, forms: tuple[Form, Form] | None) -> list[Any]:
         gap = difference(*forms) if forms else None
@@ -77,8 +96,8 @@ class Search:
     def _changed(self) -> Iterator[Any]:
         """Neighbours of valid values: old ones, and new ones that the old schema may take as well."""
         fresh = Sampler(self.new, self.pool, fuel=self.fuel // 6).values(self.new.root)
-        starts = [value for value in distinct([*self._base, *fresh]) if self.before.quick(value)]
-        starts.sort(key=size_of)
+        known = [value for value in distinct([*self._base, *fresh]) if any(question.before.quick(value) for question in self.questions)]
+        starts = sorted(known, key=size_of)
         for start in starts[:24]:
             for value in neighbours(start, self.pool):
                 if self.tried > self.fuel:
@@ -86,7 +105,7 @@ class Search:
                 yield value
         for start in starts[:6]:
             for middle in neighbours(start, self.pool):
-                if self.before.quick(middle):
+                if any(question.before.quick(middle) for question in self.questions):
                     for value in neighbours(middle, self.pool):
                         if self.tried > self.fuel:
                             return

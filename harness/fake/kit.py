@@ -247,7 +247,8 @@ async def serve(provider_id: str, clock: Clock, *, port: int = 0) -> AsyncIterat
 @asynccontextmanager
 async def serve_app(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
     """Any ASGI application on 127.0.0.1, for as long as the block lasts; yields its base URL."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Named as TCP, or asyncio leaves Nagle on, and an answer sent in two parts waits 40 ms for the delayed acknowledgement of the first.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))

@@ -21,6 +21,8 @@ from harness.report.drift.json import FORMAT as JSON
 from harness.report.drift.reading import severity_counts
 
 LIMITS = Limits(tools=20_000, response_bytes=8 * 1024 * 1024, total_bytes=16 * 1024 * 1024, request_s=30.0)
+TOGETHER = 8
+"""Servers that one worker asks at the same time, and whose lists it holds."""
 SERVER_S = 180.0
 """Seconds for one server's whole list; one that drips must not hold its batch for ever."""
 
@@ -35,13 +37,14 @@ class Outcome(Frozen):
 
 def check_batch(jobs: Sequence[str], policy: Policy) -> list[str]:
     """JSON of `Job` in, JSON of `Outcome` out, in order. A server that cannot be checked is an outcome that says why; nothing is raised for it."""
-    parsed = [Job.model_validate_json(job) for job in jobs]
-    got = asyncio.run(_load_all(parsed))
     answers = []
     with relater() as relate:
-        for position, job in enumerate(parsed):
-            answers.append(_outcome(job, got[position], policy, relate).model_dump_json())
-            got[position] = None  # a whole list may be large; it is not needed again
+        for start in range(0, len(jobs), TOGETHER):
+            parsed = [Job.model_validate_json(job) for job in jobs[start : start + TOGETHER]]
+            got = asyncio.run(_load_all(parsed))
+            for position, job in enumerate(parsed):
+                answers.append(_outcome(job, got[position], policy, relate).model_dump_json())
+                got[position] = None  # a whole list may be large; it is not needed again
     return answers
 
 

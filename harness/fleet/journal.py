@@ -60,23 +60,28 @@ class Journal:
         entry = self.done.get(job.server.id)
         if entry is None or entry.plan != plan_digest(job, policy) or entry.exit_code in _AGAIN:
             return None
-        return entry if self.page_of(entry.id).is_file() else None
+        page = self.page_of(entry.id)
+        return entry if page.is_file() and page.stat().st_size else None  # an empty one was never written out before a crash
 
     def page_of(self, server: str) -> Path:
         return self.folder / "servers" / f"{server}.html"
 
     def add(self, outcome: Outcome, plan: str) -> FleetEntry:
-        """Page and document first, then the line that says that they are there."""
+        """Page and document first, then the line that says that they are there; `sync` makes it last."""
         entry = outcome.entry.model_copy(update={"plan": plan})
-        write_bytes(self.folder / "servers" / f"{entry.id}.json", outcome.document.encode("utf-8", "backslashreplace"))
-        write_bytes(self.page_of(entry.id), outcome.page.encode("utf-8", "backslashreplace"))
+        _write(self.folder / "servers" / f"{entry.id}.json", outcome.document)
+        _write(self.page_of(entry.id), outcome.page)
         if self._file is None:
             self._file = self._path.open("ab")
         self._file.write(entry.model_dump_json().encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
         self.done[entry.id] = entry
         return entry
+
+    def sync(self) -> None:
+        """Once per batch: a disk that is waited for at every server would be what a fleet waits for."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +89,18 @@ class Journal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, for every reader; whether it outlives a power cut is left to the system, since it can be made again."""
+    half = path.with_name(f".{path.name}.half")
+    try:
+        half.write_bytes(text.encode("utf-8", "backslashreplace"))
+        os.replace(half, path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}", where=str(path), fix="free some space there, or name another folder with -o"
+        ) from error
 
 
 def _read(path: Path) -> Iterator[FleetEntry]:

@@ -20,8 +20,8 @@ from harness.fleet.workers import Workers
 from harness.model.drift_result import FleetEntry, FleetResult
 from harness.waiver.apply import unused_everywhere
 
-BATCH = 8
-"""Servers that one worker asks at the same time."""
+BATCH = 32
+"""Servers that a worker gets at once, at most: its comparing process is started once for them."""
 
 Listener = Callable[[FleetEntry, int, int], None]
 """(a finished server, how many are finished, of how many)."""
@@ -48,7 +48,7 @@ class FleetRun:
         self._folder, self._folders = folder, folders
         self._known: dict[str, str] = {}
 
-    def run(self, workers: Workers, listener: Listener | None = None, *, batch: int = BATCH) -> FleetResult:
+    def run(self, workers: Workers, listener: Listener | None = None, *, batch: int | None = None) -> FleetResult:
         """Never stops for one server. At most two batches per worker are under way, so memory does not grow with the fleet."""
         tell = listener or (lambda entry, done, total: None)
         entries: dict[str, FleetEntry] = {}
@@ -57,7 +57,7 @@ class FleetRun:
             entries[entry.id] = entry
             tell(entry, len(entries), len(self._servers))
 
-        batches = self._batches(batch, keep)
+        batches = self._batches(batch or max(1, min(BATCH, -(-len(self._servers) // (2 * workers.size)))), keep)
         under = _Under()
         while True:
             self._hand_out(workers, batches, under)
@@ -66,6 +66,7 @@ class FleetRun:
             for future in wait(under.futures, return_when=FIRST_COMPLETED).done:
                 for outcome in self._answers(future, under, workers):
                     keep(self._journal.add(outcome, self._known[outcome.entry.id]))
+            self._journal.sync()
         return self._result(entries, workers)
 
     def _batches(self, size: int, keep: Callable[[FleetEntry], None]) -> Iterator[list[Job]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -43,7 +43,12 @@ class Processes:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
             self._pool = ProcessPoolExecutor(self.size, mp_context=context, max_tasks_per_child=50)
-        return self._pool.submit(self._work, list(jobs), policy)
+        try:
+            return self._pool.submit(self._work, list(jobs), policy)
+        except BrokenExecutor as error:  # a worker died a moment ago; what is handed out now shares the fate of what was under way
+            broken: Future[list[str]] = Future()
+            broken.set_exception(error)
+            return broken
 
     def renew(self) -> None:
         if self._pool is not None:

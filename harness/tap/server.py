@@ -188,6 +188,7 @@ class Tap:
             listener = socket.create_server(("127.0.0.1", wanted), backlog=1024)
         except OSError as error:
             raise PortInUse(f"the tap cannot wait on port {wanted}: {error.strerror}", where="tap", fix="choose another port") from error
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; asyncio sets it only where the socket was named as TCP
         server = await loop.create_server(lambda: _LinkedH11(config, self._state, {}, loop), sock=listener, ssl=context)
         return server, listener.getsockname()[1]
 

@@ -87,7 +87,7 @@ def test_dependencies_are_capped_or_known_to_be_stable(project: dict[str, Any]) 
 
 def test_data_that_is_read_by_name_is_in_the_wheel(project: dict[str, Any], root: Path) -> None:
     forced = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert forced == {name: f"harness/_data/{name}" for name in ("scenarios", "inventories", "providers", "cassettes")}
+    assert forced == {name: f"harness/_data/{name}" for name in ("scenarios", "inventories", "providers", "cassettes", "targets")}
     assert all((root / name).is_dir() for name in forced)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from harness.errors import Exit
 from harness.model.drift_result import FleetEntry, FleetResult
-from harness.report.inert import one_line, shown, to_json
+from harness.report.drift.reading import json_bytes
+from harness.report.inert import one_line, shown
 from harness.report.reading import MEANING
 
 MOST_TOLD = 50
@@ -48,7 +49,7 @@ def document(result: FleetResult) -> dict[str, Any]:
 
 
 def render_json(result: FleetResult) -> bytes:
-    return (to_json(document(result), indent=1) + "\n").encode("utf-8")
+    return json_bytes(document(result))
 
 
 def index_page(result: FleetResult) -> bytes:

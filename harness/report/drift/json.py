@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.model.drift_result import DriftResult
 from harness.report.drift.document import document
-from harness.report.inert import to_json
+from harness.report.drift.reading import json_bytes
 
 
 class Json:
@@ -12,7 +12,7 @@ class Json:
     summary = "everything, for machines: drift/v1, see docs/drift.schema.json"
 
     def render(self, result: DriftResult) -> bytes:
-        return (to_json(document(result), indent=1) + "\n").encode("utf-8")
+        return json_bytes(document(result))
 
 
 FORMAT = Json()

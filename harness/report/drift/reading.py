@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,7 @@ from harness.model.drift_result import DriftResult, Judged
 from harness.report.inert import to_json
 from harness.report.reading import MEANING
 
+_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\U000e0000-\U000e007f]")
 MOST_SHOWN = 2_000
 """Findings that a format for people shows; all of them are in the JSON document."""
 
@@ -49,6 +51,16 @@ def in_order(result: DriftResult) -> list[Judged]:
     """Failing first, then reported, then accepted; within each the worst first, then as found."""
     states = ("failing", "reported", "accepted")
     return sorted(result.judged, key=lambda judged: (states.index(judged.state), SEVERITIES.index(judged.finding.severity)))
+
+
+def json_bytes(data: Any) -> bytes:
+    """JSON in UTF-8, indented. Characters that are not seen, or turn text round, are escapes: a document is also read on terminals."""
+    return (_UNSEEN.sub(_escaped, to_json(data, indent=1)) + "\n").encode("utf-8")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def call(tool: str, arguments: Any) -> str:

@@ -13,7 +13,8 @@ from harness.errors import Exit
 from harness.model.drift import DriftSeverity
 from harness.model.drift_result import DriftResult, Judged, RuleInfo
 from harness.report.drift.proof import proof_lines
-from harness.report.inert import clip_text, to_json, visible
+from harness.report.drift.reading import json_bytes
+from harness.report.inert import clip_text, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 DOCS = "docs/drift.md"
@@ -28,7 +29,7 @@ class Sarif:
     summary = "SARIF 2.1.0 for code scanning, without accepted findings"
 
     def render(self, result: DriftResult) -> bytes:
-        return (to_json(log(result), indent=1) + "\n").encode("utf-8")
+        return json_bytes(log(result))
 
 
 def log(result: DriftResult) -> dict[str, Any]:

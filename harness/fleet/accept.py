@@ -81,7 +81,7 @@ def compared(old: str, new: str, access: Access, choice: Choice) -> Compared:
     if not chosen:
         there = sorted({f"{judged.finding.id} on {judged.finding.tool or 'the server'}" for judged in result.judged})
         fix = f"there is: {', '.join(there[:10])}" if there else "there is no drift at all"
-        raise UsageError("no finding is chosen", where=f"{before.side.label} → {after.side.label}", fix=fix)
+        raise UsageError("no finding is chosen", where=f"{before.label} → {after.label}", fix=fix)
     return Compared(before, after, result.judged, chosen, subject)
 
 
@@ -123,9 +123,9 @@ def accept_by_update(sides: Compared, decision: Decision) -> list[str]:
     """Takes the new records of the chosen tools into the inventory file. Raises UsageError where that would accept more than was chosen."""
     inventory = sides.old.inventory
     if inventory is None or not sides.old.file.endswith((".yaml", ".yml")):
-        raise UsageError("only an inventory file of ours can be updated", where=sides.old.side.label, fix="make one: harness inventory capture")
-    if sides.new.capture is None or not sides.new.side.complete:
-        raise UsageError("an inventory is updated from a whole tool list", where=sides.new.side.label, fix="give a URL or a tools/list result")
+        raise UsageError("only an inventory file of ours can be updated", where=sides.old.label, fix="make one: harness inventory capture")
+    if sides.new.capture is None or not sides.new.capture.complete:
+        raise UsageError("an inventory is updated from a whole tool list", where=sides.new.label, fix="give a URL or a tools/list result")
     tools = list(dict.fromkeys(judged.finding.tool for judged in sides.chosen))
     _nothing_else(sides, tools)
     listed = {tool.name: tool for tool in sides.new.capture.tools}

@@ -39,15 +39,22 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`text` and `file` are the document that it came from, for positions. `against` is set where the source decides it."""
+    """`agreed` is what an inventory or a catalog says, `capture` a tool list as it came: exactly one of them is set.
 
-    side: Side
+    `text` and `file` are the document that it came from, for positions. `against` is set where the source decides it.
+    """
+
+    agreed: Side | None = None
     file: str = ""
     text: str | None = None
     provider: str = ""
     inventory: Inventory | None = None
     capture: Capture | None = None
     against: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.agreed.label if self.agreed else self.capture.source if self.capture else ""
 
 
 def with_document(source: Source, folders: Sequence[Path]) -> Source:
@@ -95,13 +102,14 @@ async def load(source: Source, access: Access) -> Loaded:
 
 
 def _captured(capture: Capture, access: Access) -> Loaded:
-    return Loaded(capture_side(capture), provider=access.provider or "", capture=capture)
+    return Loaded(provider=access.provider or "", capture=capture)
 
 
 def with_risks(loaded: Loaded, reviewed: Inventory | None) -> Side:
     """The side with the classes that we give its tools: as reviewed in the inventory it is compared with, unless it now says worse of itself."""
     if loaded.capture is None:
-        return loaded.side
+        assert loaded.agreed is not None  # one of the two is set
+        return loaded.agreed
     oracle = Oracle({reviewed.provider: reviewed} if reviewed else {})
     provider = reviewed.provider if reviewed else "generic"
     return capture_side(loaded.capture, risks={tool.name: oracle.judge(provider, tool).risk for tool in loaded.capture.tools})
@@ -119,7 +127,7 @@ def _document(name: str, text: str, access: Access) -> Loaded:
         inventory = _chosen(import_published(data, where=name), access.provider, name)
         return Loaded(inventory_side(inventory), name, text, inventory.provider, inventory)
     loaded = _captured(capture_data(data, name), access)
-    return Loaded(loaded.side, name, text, loaded.provider, capture=loaded.capture)
+    return Loaded(file=name, text=text, provider=loaded.provider, capture=loaded.capture)
 
 
 def _chosen(found: Mapping[str, Inventory], provider: str | None, where: str) -> Inventory:

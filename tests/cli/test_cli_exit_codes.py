@@ -93,7 +93,10 @@ def spliced(evidence: Path, scenarios: str) -> str:
     lines = []
     for line in evidence.read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
-        if record["kind"] in ("run", "process"):
+        if record["kind"] == "run" and record["phase"] == "start":
+            planned = [f"{kind}[fake,reference,2026-07-28]" for kind in scenarios]
+            lines.append(record | {"options": record["options"] | {"items": planned}})
+        elif record["kind"] in ("run", "process"):
             lines.append(record)
         elif record.get("item", "").startswith("DISCOVER-MEM0"):
             lines += [fails_with(record, kind) | {"item": f"{kind}[fake,reference,2026-07-28]"} for kind in scenarios]

@@ -15,7 +15,6 @@ import pytest
 from harness.drift.relation import relate
 from harness.fleet.check import Policy, check
 from harness.fleet.side import Loaded
-from harness.inventory.side import capture_side
 from harness.model.drift_result import DriftResult
 from harness.model.tool import Capture, Tool
 from harness.report.drift.base import load_formats
@@ -37,7 +36,7 @@ def decide(old: Any, new: Any, one: int | None, other: int | None) -> Any:
 
 def loaded(tools: list[Mapping[str, Any]], text: str | None = None) -> Loaded:
     capture = Capture("list", tuple(Tool.from_wire(tool) for tool in tools), 1, True)
-    return Loaded(capture_side(capture), "old.json" if text else "", text, capture=capture)
+    return Loaded(file="old.json" if text else "", text=text, capture=capture)
 
 
 def tool(name: str, properties: Mapping[str, Any], **rest: Any) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -22,8 +24,19 @@ class Html:
         return page(result).encode("utf-8")
 
 
-def page(result: DriftResult, *, back: str = "") -> str:
-    """The page; `back` is a relative link to the page that it belongs to. Its content policy allows its own style sheet and nothing else."""
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The compiled templates and the style sheet with its hash."""
+
+    page: Any
+    section: Any
+    style: Any
+    style_hash: str
+
+
+@lru_cache(maxsize=1)
+def _templates() -> _Drawn:
+    """Compiled once per process: a fleet draws thousands of pages."""
     from jinja2 import DictLoader, Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -34,15 +47,21 @@ def page(result: DriftResult, *, back: str = "") -> str:
     loader = DictLoader({name: (folder / name).read_text(encoding="utf-8") for name in names})
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=loader)
     section = environment.get_template("drift_section.html.j2").module.drift_section  # type: ignore[attr-defined]
-    return environment.get_template("drift.html.j2").render(
+    return _Drawn(environment.get_template("drift.html.j2"), section, Markup(style), digest)  # our own files, no input
+
+
+def page(result: DriftResult, *, back: str = "") -> str:
+    """The page; `back` is a relative link to the page that it belongs to. Its content policy allows its own style sheet and nothing else."""
+    drawn = _templates()
+    return drawn.page.render(
         title=one_line(f"{result.subject}: {answer(result)}" if result.subject else answer(result)),
         accepted=result.exit_code == 0,
         back=back,
         reasons=[visible(clip_text(reason)) for reason in result.reasons],
         d=section_data(result),
-        section=section,
-        style=Markup(style),  # our own files, no input
-        style_hash=digest,
+        section=drawn.section,
+        style=drawn.style,
+        style_hash=drawn.style_hash,
         body_rule=BODY_RULE,
     )
 

@@ -34,7 +34,7 @@ accept: setup ## The main job: every scenario against our own stand-ins
 
 .PHONY: test
 test: setup ## The tests
-	$(BIN)/pytest -n 2 tests
+	$(BIN)/pytest -n 2 --dist loadfile tests
 
 $(VENV)/.fleet: tests/fleet/requirements.txt $(VENV)/.installed
 	$(PIP) install --quiet --no-deps --require-hashes -r $<

@@ -65,7 +65,10 @@ class Relater:
                 return unproven(f"stopped after {self.budget_s:g} s")
             return Relation.model_validate_json(line.recv_bytes())
         except (EOFError, OSError) as error:
-            code = self._child.exitcode if self._child is not None else None
+            code = None
+            if self._child is not None:
+                self._child.join(1.0)
+                code = self._child.exitcode
             self.close()
             return unproven(f"the comparing process died ({type(error).__name__}, exit code {code})")
 

@@ -53,7 +53,7 @@ def _templates() -> _Drawn:
 def page(result: DriftResult, *, back: str = "") -> str:
     """The page; `back` is a relative link to the page that it belongs to. Its content policy allows its own style sheet and nothing else."""
     drawn = _templates()
-    return drawn.page.render(
+    text: str = drawn.page.render(
         title=one_line(f"{result.subject}: {answer(result)}" if result.subject else answer(result)),
         accepted=result.exit_code == 0,
         back=back,
@@ -64,6 +64,7 @@ def page(result: DriftResult, *, back: str = "") -> str:
         style_hash=drawn.style_hash,
         body_rule=BODY_RULE,
     )
+    return text
 
 
 def section_data(result: DriftResult) -> dict[str, Any]:

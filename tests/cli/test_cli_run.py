@@ -158,7 +158,14 @@ def test_a_level_that_cannot_be_had_is_red_and_never_another_level(tmp_path: Pat
 
 def test_an_interrupt_leaves_reports_and_no_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "harness", "run", "--reports-dir", str(tmp_path), "--jobs", "1"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background of a shell inherits it ignored
+    )
     try:
         while not any('"plan_item"' in path.read_text() for path in tmp_path.glob("*/evidence.jsonl")):
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -20,7 +20,7 @@ from harness.fleet.servers import load_servers
 from harness.fleet.workers import Dask, Processes
 from tests.fleet.synthetic import write_fleet
 
-SERVERS, TOOLS, SEED = 64, 20, 7
+SERVERS, TOOLS, SEED = 400, 20, 7
 
 
 def seconds(file: Path, folder: Path, workers: Any) -> float:

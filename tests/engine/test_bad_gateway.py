@@ -58,9 +58,9 @@ cleanup:
 
 
 def no_child_is_left() -> bool:
-    """Ours, without what Python's multiprocessing keeps for itself once another test has used it."""
+    """Ours, without the tracker that Python's multiprocessing keeps once another test has used it."""
     mine = psutil.Process(os.getpid()).children(recursive=True)
-    return [p for p in mine if p.is_running() and "multiprocessing" not in " ".join(p.cmdline())] == []
+    return [p for p in mine if p.is_running() and "multiprocessing.resource_tracker" not in " ".join(p.cmdline())] == []
 
 
 @pytest.fixture

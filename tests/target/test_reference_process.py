@@ -46,9 +46,9 @@ def launch(target: ReferenceTarget, folder: Path) -> None:
 
 
 def children() -> list[psutil.Process]:
-    """Ours, without what Python's multiprocessing keeps for itself once another test has used it."""
+    """Ours, without the tracker that Python's multiprocessing keeps once another test has used it."""
     mine = psutil.Process(os.getpid()).children(recursive=True)
-    return [p for p in mine if p.is_running() and "multiprocessing" not in " ".join(p.cmdline())]
+    return [p for p in mine if p.is_running() and "multiprocessing.resource_tracker" not in " ".join(p.cmdline())]
 
 
 def ended(folder: Path) -> bool:

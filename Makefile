@@ -40,6 +40,10 @@ $(VENV)/.fleet: tests/fleet/requirements.txt $(VENV)/.installed
 	$(PIP) install --quiet --no-deps --require-hashes -r $<
 	@touch $@
 
+.PHONY: test-postgres
+test-postgres: setup ## The store's contract and every scenario on PostgreSQL, two gateway processes on one database (red where it is missing)
+	$(BIN)/pytest --timeout 1200 postgres_tests
+
 .PHONY: test-fleet
 test-fleet: setup $(VENV)/.fleet ## A fleet on a Dask cluster of processes: the same result as on a process pool
 	$(BIN)/pytest tests/fleet/on_cluster.py
@@ -64,17 +68,71 @@ scenarios: setup ## The second door: the same scenarios as pytest items
 	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@cp $< $@
 
-REAL_DRIFT := .real/papr/.locked .real/npm/everything-old/.locked .real/npm/everything-new/.locked .real/npm/memory/.locked
+REAL_DRIFT := .real/papr/.locked .real/npm/sarif/.locked .real/npm/everything-old/.locked .real/npm/everything-new/.locked .real/npm/memory/.locked
 
 .PHONY: real
 real: setup .real/mem0/.locked $(REAL_DRIFT) ## A vendor's own server, untouched, behind tap and gateway (level local)
 	$(BIN)/harness run scenarios/local --level local
 	$(BIN)/pytest real
 
+.PHONY: honcho
+honcho: setup $(UV) ## Honcho's own stack from a checkout (SRC=...), behind tap and gateway: MEM-5 at level local
+	$(BIN)/python tools/honcho.py $(SRC)
+	$(BIN)/harness run scenarios/memory/MEM-5.yaml --level local --protocol 2025-11-25
+
+# The official suite and a Node to run it; no script of a package is run.
+.real/conformance/.locked: conformance/package-lock.json
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	cp conformance/package.json $< $(@D)
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cp $< $@
+
+.PHONY: conformance
+conformance: setup .real/conformance/.locked ## The official MCP conformance suite against our upstream client and our gateway
+	$(BIN)/python -m conformance client server
+
+$(VENV)/.secrets: tools/secrets-requirements.txt $(VENV)/.installed
+	$(PIP) install --quiet --no-deps --require-hashes -r $<
+	@touch $@
+
+.PHONY: secrets
+secrets: setup $(VENV)/.secrets ## gitleaks over all that is committed, and over a planted control, which must be found
+	$(BIN)/python tools/secrets.py
+	$(BIN)/python -m torture canaries --scale short
+
+ROUNDS ?= 1
+
+.PHONY: test-replay
+test-replay: setup ## Every committed cassette played with the network unplugged, serially and with -n 2 (ROUNDS=5 for five orders)
+	unshare --user --map-root-user --net $(BIN)/python tools/replay_offline.py $(ROUNDS)
+
 .PHONY: test-relay
 test-relay: setup ## What needs namespaces: an agent in a sandbox behind the relay (red where the kernel forbids them)
 	$(BIN)/harness run scenarios/relay
 	$(BIN)/pytest relay_tests
+
+$(VENV)/.browser: browser_tests/requirements.txt $(VENV)/.installed
+	$(PIP) install --quiet --no-deps --require-hashes -r $<
+	@touch $@
+
+.real/npm/axe/.locked: browser_tests/package-lock.json
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	cp browser_tests/package.json $< $(@D)
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cp $< $@
+
+.real/npm/allure/.locked: browser_tests/allure/package-lock.json
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	cp browser_tests/allure/package.json $< $(@D)
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cp $< $@
+
+.PHONY: test-browser
+test-browser: setup $(VENV)/.browser .real/npm/axe/.locked .real/npm/allure/.locked ## Report and console in a real browser (red where there is no chromium)
+	$(BIN)/pytest -rP browser_tests
 
 .PHONY: gateways-light
 gateways-light: setup ## Gateways of other people (FastMCP, mcp-proxy, ctrlrun), unchanged, judged as written down

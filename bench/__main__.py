@@ -18,6 +18,7 @@ from rich.table import Table
 from bench.calls import Calls, Path, measure
 from bench.harness_speed import SUBSET, discovery, gateway_start, harness_run, hashing, help_start
 from bench.processes import Broken
+from bench.sustain import sustain
 from bench.wire import LEGACY, MODERN
 
 Row = tuple[str, str, str, str]
@@ -34,8 +35,28 @@ def call_rows(calls: Calls) -> list[Row]:
         for concurrency in (1, 16):
             direct, ours = (calls.of(way, protocol, concurrency) for way in ("direct", "mem0"))
             rows += _call_rows(direct, ours)
+            rows += [_peer_row(direct, calls.of(way, protocol, concurrency)) for way in ("sdk proxy", "fastmcp")]
         rows.append((f"upstream requests per call, {protocol}", f"{calls.upstream[protocol]:g}", "1 = none but the call itself", "must be 1"))
     return rows
+
+
+def _peer_row(direct: Path, peer: Path) -> Row:
+    """Relays that govern and record nothing: what the gateway is held against, not what it has to be."""
+    ratio = peer.median(lambda r: r.per_second) / direct.median(lambda r: r.per_second)
+    cpu = spread([r.gateway_cpu_ms for r in peer.rounds], ".1f")
+    what = f"{peer.way} calls/s, {peer.protocol} c={peer.concurrency}"
+    return (what, spread([r.per_second for r in peer.rounds]), f"CPU-ms/call {cpu}", f"{ratio:.2f} of direct")
+
+
+def sustain_rows(per_second: float, seconds: float) -> list[Row]:
+    found = asyncio.run(sustain(per_second, seconds))
+    audit = "complete" if found.complete else f"NOT complete: {found.records}, {found.gaps} gaps"
+    return [
+        (f"calls/s for {seconds:g} s, {per_second:g} offered", f"{found.per_second:.0f}", f"{found.calls} calls, {found.errors} errors", "0 errors"),
+        ("audit of those calls", audit, f"{sum(found.records.values())} records", "3 a call, no gap"),
+        ("their latency p50, p99 ms", f"{found.p50_ms:.1f}, {found.p99_ms:.1f}", f"the disk makes {found.fsyncs_per_second:.0f} fsyncs/s", ""),
+        ("their gateway CPU-ms/call", f"{found.gateway_cpu_ms:.2f}", "", "at most 3"),
+    ]
 
 
 def _call_rows(direct: Path, ours: Path) -> list[Row]:
@@ -134,6 +155,9 @@ def machine() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds of calls (default 3)")
+    parser.add_argument("--calls-only", action="store_true", help="only the calls through the gateway and beside it")
+    parser.add_argument("--sustain", type=float, metavar="SECONDS", default=0.0, help="offer 300 calls a second for that long, and nothing else")
+    parser.add_argument("--rate", type=float, default=300.0, help="calls a second for --sustain (default 300)")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one stretch of calls (default 1)")
     options = parser.parse_args()
     console, began, about = Console(width=170 if not sys.stdout.isatty() else None, highlight=False), time.perf_counter(), machine()
@@ -152,6 +176,10 @@ def main() -> int:
         ("starts", lambda: start_rows(5)),
         ("runs", lambda: run_rows(2)),
     ]
+    if options.calls_only:
+        parts = parts[:1]
+    if options.sustain:
+        parts = [("a steady load", lambda: sustain_rows(options.rate, options.sustain))]
     try:
         for name, part in parts:
             sys.stderr.write(f"measuring {name} ...\n")
@@ -162,6 +190,9 @@ def main() -> int:
         sys.stderr.write(f"error: {error}\n")
         return 1
     console.print(table)
+    if not calls:
+        console.print(about)
+        return 0
     console.print(
         f"{about}\n"
         f"Calls: get_memory on the mem0 stand-in, {calls[0].result_bytes} B a result, allowed tool (no approval), one synthetic memory, no seed.\n"

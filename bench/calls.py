@@ -7,11 +7,12 @@ import json
 import re
 import statistics
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from bench.peers import fastmcp_proxy, sdk_proxy
 from bench.processes import Broken, Child, Gateway, gateway, server
 from bench.wire import LEGACY, MODERN, Agent, Json, ask
 
@@ -19,6 +20,7 @@ CREDENTIAL = "bench-credential-1c0ffee"
 TENANT = "bench"
 FACT = "The benchmark navigator keeps a silver compass in a maple cabinet, beside the charts of the northern passage."
 COUNTED_CALLS = 20
+WAYS = ("direct", "mem0", "sdk proxy", "fastmcp")
 _REQUEST_LINE = re.compile(rb"(?:POST|GET|DELETE) \S+ HTTP/1\.1\r\n")
 
 
@@ -60,7 +62,8 @@ class Calls:
 class Load:
     """The call that is made over and over: get_memory of one synthetic memory."""
 
-    def __init__(self, fake: Child, door: Gateway, direct_url: str) -> None:
+    def __init__(self, fake: Child, door: Gateway, direct_url: str, peers: Mapping[str, tuple[Child, str]] | None = None) -> None:
+        self.peers = peers or {}
         self.fake = fake
         self.door = door
         self.direct_url = direct_url
@@ -92,11 +95,17 @@ class Load:
         return answer
 
     def agent(self, way: str, protocol: str) -> Agent:
+        if way in self.peers:
+            return Agent(self.peers[way][1], CREDENTIAL, protocol)
         return Agent(self.direct_url, CREDENTIAL, protocol) if way == "direct" else Agent(self.door.mcp, self.tokens[way], protocol)
+
+    def between(self, way: str) -> Child:
+        """The process that stands between; for the direct way the gateway, which then has nothing to do."""
+        return self.peers[way][0] if way in self.peers else self.door.child
 
     async def call(self, agent: Agent, way: str) -> None:
         """One call, its answer checked: a benchmark of errors would look fast."""
-        result = await agent.call("get_memory" if way == "direct" else f"{way}__get_memory", {"memory_id": self.memory})
+        result = await agent.call(f"{way}__get_memory" if way in self.tokens else "get_memory", {"memory_id": self.memory})
         found = json.loads(result["content"][0]["text"])
         if result.get("isError") or found.get("memory") != FACT or found.get("id") != self.memory:
             raise Broken(f"{way}: wrong answer {json.dumps(result)[:300]}")
@@ -111,7 +120,8 @@ class Load:
 
     async def _timed(self, agents: Sequence[Agent], way: str, seconds: float) -> Round:
         took: list[float] = []
-        before = self.door.child.cpu_ms(), self.fake.cpu_ms()
+        between = self.between(way)
+        before = between.cpu_ms(), self.fake.cpu_ms()
         began = time.perf_counter()
         end = began + seconds
 
@@ -124,19 +134,19 @@ class Load:
 
         await asyncio.gather(*map(work, agents))
         wall = time.perf_counter() - began
-        after = self.door.child.cpu_ms(), self.fake.cpu_ms()
+        after = between.cpu_ms(), self.fake.cpu_ms()
         calls = len(took)
         return Round(calls / wall, statistics.median(took) * 1000, (after[0] - before[0]) / calls, (after[1] - before[1]) / calls)
 
 
 async def measure(rounds: int, seconds: float) -> Calls:
     """Rounds are interleaved: in each, every way, protocol version and concurrency has its turn, so that noise hits all alike."""
-    with started() as (fake, door):
+    with started() as (fake, door), peers_of(str(fake.ready["url"])) as peers:
         async with counter(fake.ready["url"]) as (counted_url, seen):
-            load = Load(fake, door, str(fake.ready["url"]))
+            load = Load(fake, door, str(fake.ready["url"]), peers)
             await load.prepare(counted_url)
             upstream = {protocol: await _amplification(load, protocol, seen) for protocol in (LEGACY, MODERN)}
-            paths = [Path(way, protocol, c) for protocol in (LEGACY, MODERN) for c in (1, 16) for way in ("direct", "mem0")]
+            paths = [Path(way, protocol, c) for protocol in (LEGACY, MODERN) for c in (1, 16) for way in WAYS]
             for number in range(rounds + 1):
                 for path in paths if number % 2 else reversed(paths):
                     found = await load.stretch(path, seconds if number else 0.3)
@@ -149,6 +159,12 @@ async def measure(rounds: int, seconds: float) -> Calls:
 def started() -> Iterator[tuple[Child, Gateway]]:
     with server("harness.fake", "mem0", "--credential", CREDENTIAL) as fake, gateway() as door:
         yield fake, door
+
+
+@contextmanager
+def peers_of(url: str) -> Iterator[dict[str, tuple[Child, str]]]:
+    with sdk_proxy(url, CREDENTIAL) as sdk, fastmcp_proxy(url, CREDENTIAL) as fast:
+        yield {"sdk proxy": sdk, "fastmcp": fast}
 
 
 async def _amplification(load: Load, protocol: str, seen: list[int]) -> float:

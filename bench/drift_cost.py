@@ -1,16 +1,20 @@
-"""What a comparison costs, in CPU-seconds of this process and its children: `python bench/drift_cost.py [--seed N] [--tools N]`.
+"""What a comparison costs, in CPU-seconds of this process and its children: `python bench/drift_cost.py [--seed N] [--tools N | --growth]`.
 
 The list is that of the committed inventories (82 tools), repeated under new names for more. The changed list is, by a seeded draw,
 60 % unchanged, 20 % cosmetic (order, prose, a definition moved), 15 % breaking (a requirement, a bound or an enum narrowed), 5 %
 recursive (a recursive parameter, half of them narrowed). Start-up and imports are not counted; the child process of the watch is.
+`--growth` repeats it in a fresh process for up to 10,000 tools and prints what each further thousand takes.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import os
 import random
+import re
 import resource
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -23,6 +27,9 @@ from harness.inventory.side import Side, inventory_side, tools_views
 from harness.inventory.store import load_inventories
 from harness.model.tool import Tool
 
+ROOT = Path(__file__).resolve().parents[1]
+PUBLISHED = ("cognee", "honcho", "mem0", "supermemory", "zep")
+SIZES = (2_000, 4_000, 6_000, 8_000, 10_000)
 MIX = (("unchanged", 60), ("cosmetic", 20), ("breaking", 15), ("recursive", 5))
 Wire = dict[str, Any]
 
@@ -31,7 +38,11 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--tools", type=int, default=82)
+    options.add_argument("--growth", action="store_true")
     chosen = options.parse_args()
+    if chosen.growth:
+        _growth(chosen.seed)
+        return
     draw = random.Random(chosen.seed)
     old = _listed(chosen.tools)
     kinds = [kind for kind, share in MIX for _ in range(share)]
@@ -53,14 +64,31 @@ def main() -> None:
     _say(f"relations {dict(found)}, {broken} with a witness; peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
 
 
+def _growth(seed: int) -> None:
+    """Linear growth is the same figure in every row of the last two columns."""
+    _say("tools  changed CPU-s  peak MiB  CPU-s a thousand more  MiB a thousand more")
+    before: tuple[int, float, int] | None = None
+    for size in SIZES:
+        words = [sys.executable, __file__, "--seed", str(seed), "--tools", str(size)]
+        said = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout
+        cpu = float(re.findall(r"changed +([0-9.]+)", said)[0])
+        memory = int(re.findall(r"peak memory (\d+)", said)[0])
+        row = f"{size:5}  {cpu:13.1f}  {memory:8}"
+        if before is not None:
+            step = (size - before[0]) / 1000
+            row += f"  {(cpu - before[1]) / step:21.2f}  {(memory - before[2]) / step:19.1f}"
+        _say(row)
+        before = (size, cpu, memory)
+
+
 def _cpu() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
 def _listed(count: int) -> list[Wire]:
-    inventories = load_inventories(Path(__file__).parents[1] / "inventories")
+    inventories = load_inventories(ROOT / "inventories")
     wires = []
-    for inventory in inventories.values():
+    for inventory in (inventories[name] for name in PUBLISHED):
         for view in inventory_side(inventory).views:
             schema = (
                 dict(view.shape) if view.shape else {"type": "object", "properties": {name: {"type": "string"} for name in view.parameters or ()}}

@@ -90,7 +90,7 @@ class Gateway:
 @contextmanager
 def gateway() -> Iterator[Gateway]:
     token = secrets.token_hex(24)
-    with server("reference_gateway", "--allow-loopback", GATEWAY_OPERATOR_TOKEN=token) as child:
+    with server("reference_gateway", "--allow-loopback", "--experimental", "memory_connectors", GATEWAY_OPERATOR_TOKEN=token) as child:
         yield Gateway(child, token)
 
 

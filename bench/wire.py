@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +13,9 @@ from bench.processes import Broken
 
 Json = dict[str, Any]
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
+REOPEN_S = 3.0
+"""A connection that was idle for so long is opened anew: servers close it after 5 s, and a slow neighbour is not an error of theirs."""
+
 CLIENT = {"name": "bench", "version": "1"}
 
 
@@ -25,6 +29,7 @@ class Connection:
         self._writer: asyncio.StreamWriter
 
     async def open(self) -> None:
+        self._used = time.monotonic()
         self._reader, self._writer = await asyncio.open_connection(self.url.hostname, self.url.port, limit=1 << 24)
 
     def close(self) -> None:
@@ -32,6 +37,10 @@ class Connection:
 
     async def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
         """Status, headers in lower case, body."""
+        if time.monotonic() - self._used > REOPEN_S:
+            self.close()
+            await self.open()
+        self._used = time.monotonic()
         lines = [f"{method} {path} HTTP/1.1", f"host: {self.url.netloc}", f"content-length: {len(body)}", "content-type: application/json"]
         head = "\r\n".join([*lines, *(f"{k}: {v}" for k, v in headers.items())]) + "\r\n\r\n"
         self._writer.write(head.encode() + body)

@@ -95,14 +95,16 @@ def locate(node: Node, path: Sequence[str | int], *, key: bool = False) -> Locat
     return mark
 
 
-def parse_yaml(text: str, name: str, *, scanner: Any = FASTEST) -> Node:
+def parse_yaml(text: str, name: str, *, scanner: Any = FASTEST, max_characters: int = MAX_CHARACTERS, max_depth: int = MAX_DEPTH) -> Node:
     """The one document in `text`; `name` is the file as the user wrote it. `scanner` is the PyYAML loader whose events are read.
+
+    The bounds are those of a file that people write; what a program writes for thousands of tools has its own.
 
     Raises LoadError for one problem and LoadErrors for several; both carry file:line:column, what, and how to fix it.
     """
     text = text.removeprefix("\ufeff")
-    lines = _readable(text, name)
-    builder = _Builder(name, lines)
+    lines = _readable(text, name, max_characters)
+    builder = _Builder(name, lines, max_depth)
     try:
         node = builder.document(yaml.parse(text, Loader=scanner))
     except yaml.MarkedYAMLError as error:
@@ -115,10 +117,10 @@ def parse_yaml(text: str, name: str, *, scanner: Any = FASTEST) -> Node:
     return node
 
 
-def _readable(text: str, name: str) -> list[str]:
+def _readable(text: str, name: str, most: int) -> list[str]:
     """The lines, or LoadError for what no YAML reader takes. Exotic line breaks are refused: readers differ on them."""
-    if len(text) > MAX_CHARACTERS:
-        raise LoadError(f"the file has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read", where=f"{name}:1:1", fix="split it")
+    if len(text) > most:
+        raise LoadError(f"the file has {len(text):,} characters; at most {most:,} are read", where=f"{name}:1:1", fix="split it")
     lines = source_lines(text)
     if bad := _NOT_YAML.search(text):
         before = source_lines(text[: bad.start()])
@@ -160,8 +162,8 @@ class _Open:
 class _Builder:
     """From events to nodes, without recursion. Problems that leave the structure readable are collected."""
 
-    def __init__(self, name: str, lines: list[str]) -> None:
-        self.name, self.lines = name, lines
+    def __init__(self, name: str, lines: list[str], max_depth: int) -> None:
+        self.name, self.lines, self.max_depth = name, lines, max_depth
         self.problems: list[LoadError] = []
         self.stack: list[_Open] = []
         self.root: Node | None = None
@@ -220,8 +222,8 @@ class _Builder:
         assert isinstance(event, yaml.CollectionStartEvent)
         if event.tag is not None:
             self._refuse_tag(event)
-        if len(self.stack) >= MAX_DEPTH:
-            self._refuse(event, f"nested deeper than {MAX_DEPTH} levels", "flatten the document")
+        if len(self.stack) >= self.max_depth:
+            self._refuse(event, f"nested deeper than {self.max_depth} levels", "flatten the document")
             raise _Enough
         is_map = isinstance(event, yaml.MappingStartEvent)
         is_key = self._wants_key()

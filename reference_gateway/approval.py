@@ -294,7 +294,7 @@ class Approvals:
         lost: list[Approval] = []
         with self._store.transaction():
             self._audit.recover()
-            for doc in self._store.approvals(None, state="executing"):
+            for doc in self._store.approvals_orphaned():
                 execution = {"outcome": "unknown", "invocation": doc["invocation"]}
                 if self._store.approval_transition(doc["id"], "executing", "unknown", execution=execution, reason="outcome_unrecorded"):
                     lost.append(_from({**doc, "state": "unknown", "execution": execution, "reason": "outcome_unrecorded"}))

@@ -5,21 +5,30 @@ Arguments and results never enter it; callers pass digests and sizes.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, Required, TypedDict, Unpack
 
 from reference_gateway.canonical import NotCarried, canonical_bytes
-from reference_gateway.store.base import AUDIT_PAGE, GENESIS, Document, Store
+from reference_gateway.errors import GatewayError
+from reference_gateway.store.base import AUDIT_PAGE, GENESIS, Document, Store, StoreError
 
 Event = Literal[
     "policy_decision", "call_started", "call_completed", "call_failed", "call_denied", "call_replayed",
     "approval_requested", "approval_resolved",
     "discovery", "connection_created", "connection_deleted", "permission_changed", "grant_revoked", "run_created", "run_ended",
+    "grant_audience_changed", "vault_rotated",
     "tool_quarantined", "tool_reviewed", "tool_removed", "policies_changed", "agents_changed",
+    "agent_asked", "passed_on", "offers_changed", "list_changed",
     "operator_created", "operator_deleted", "run_mode_changed", "task_taken",
+    "setup_started", "setup_refused", "connection_state_changed", "connection_reconnected", "connection_checked", "credential_rotated",
+    "instructions_changed", "managed_arguments_changed", "experimental_changed", "delivery_written", "process_started", "process_ended",
+    "authorization_started", "authorization_completed", "authorization_failed", "authorization_lost", "scopes_demanded", "token_renewed",
 ]  # fmt: skip
 Outcome = Literal["pending", "success", "failure", "denied", "timeout", "cancelled", "unknown"]
 Decision = Literal["allow", "deny", "require_approval"]
@@ -68,12 +77,26 @@ def stamp(instant: datetime) -> str:
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    entries: Sequence[AuditFields]
+    written: Callable[[], None]
+    done: asyncio.Future[None]
+
+    def succeeded(self) -> None:
+        self.written()
+        self.done.set_result(None)
+
+
 class AuditLog:
     """Append and read. A record is durable when `append` returns; StoreError means that nothing was recorded."""
 
     def __init__(self, store: Store, clock: Now) -> None:
         self._store = store
         self._clock = clock
+        self._waiting: list[_Waiting] = []
+        self.written: Callable[[int], None] = lambda seq: None
+        """Told the newest sequence number after each append, which a transaction around it may still undo."""
 
     def append(self, **fields: Unpack[AuditFields]) -> Document:
         return self.append_many([fields])[0]
@@ -81,7 +104,49 @@ class AuditLog:
     def append_many(self, entries: Sequence[AuditFields]) -> list[Document]:
         """All of them or none, in this order and at one instant."""
         at = stamp(self._clock.now())
-        return self._store.audit_append([_record(at, entry) for entry in entries])
+        records = self._store.audit_append([_record(at, entry) for entry in entries])
+        if records:
+            self.written(records[-1]["seq"])
+        return records
+
+    async def append_soon(self, entries: Sequence[AuditFields], written: Callable[[], None] = lambda: None) -> None:
+        """As `append_many`, in one durable commit with what others append in the same turn of the event loop. `written` is called then.
+
+        A caller that is cancelled meanwhile has its records written all the same, before the cancellation reaches it.
+        """
+        loop = asyncio.get_running_loop()
+        entry = _Waiting(entries, written, loop.create_future())
+        self._waiting.append(entry)
+        if len(self._waiting) == 1:
+            loop.call_soon(self.flush)
+        try:
+            await asyncio.shield(entry.done)
+        except asyncio.CancelledError:
+            self.flush()
+            entry.done.exception()
+            raise
+
+    def flush(self) -> None:
+        """Writes what waits. One commit for all; if that fails, one for each, so that nobody fails for a neighbour."""
+        waiting, self._waiting = self._waiting, []
+        try:
+            if len(waiting) > 1:
+                with contextlib.suppress(GatewayError):
+                    self.append_many([entry for each in waiting for entry in each.entries])
+                    for each in waiting:
+                        each.succeeded()
+                    return
+            for each in waiting:
+                try:
+                    self.append_many(each.entries)
+                except GatewayError as error:
+                    each.done.set_exception(error)
+                else:
+                    each.succeeded()
+        finally:
+            for each in waiting:
+                if not each.done.done():
+                    each.done.set_exception(StoreError("store_failed", "the record could not be written"))
 
     def read(self, tenant: str | None, *, run: str | None = None, after: int = 0, limit: int = AUDIT_PAGE) -> list[Document]:
         """Ascending by `seq`; at most 1000; `tenant` None reads the whole store."""

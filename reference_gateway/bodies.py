@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reference_gateway.errors import GatewayError
+from reference_gateway.peer import Offer
 
-ProviderName = Literal["mem0", "zep", "supermemory", "cognee", "honcho", "generic"]
+ProviderName = Literal["mem0", "zep", "supermemory", "cognee", "honcho", "papr", "generic"]
 Version = Literal["auto", "2025-06-18", "2025-11-25", "2026-07-28"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -23,7 +24,7 @@ class TenantBody(Body):
 
 
 class AuthBody(Body):
-    scheme: Literal["bearer", "token", "header", "none"]
+    scheme: Literal["bearer", "token", "header", "oauth", "none"]
     path: Name | None = None
     header: Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")] | None = None
 
@@ -31,7 +32,7 @@ class AuthBody(Body):
 class ConnectionBody(Body):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
     provider: ProviderName
-    transport: Literal["mcp_http", "cognee_cloud"]
+    transport: Literal["mcp_http", "cognee_cloud", "papr_cloud", "stdio"]
     url: str | None = None
     protocol_version: Version = "auto"
     grant: Any = None
@@ -41,6 +42,9 @@ class ConnectionBody(Body):
     quarantine: bool | None = None
     agents: list[Name] | None = None
     tool_timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] | None = None
+    template: Name | None = None
+    offers: list[Offer] = Field(default_factory=list)
+    managed: dict[str, Any] = Field(default_factory=dict)
 
 
 class PermissionsBody(Body):
@@ -68,6 +72,31 @@ class AgentsBody(Body):
     agents: list[Name] | None
 
 
+class OffersBody(Body):
+    offers: list[Offer]
+
+
+class AudienceBody(Body):
+    """None: every subject; an empty list: none."""
+
+    audience: Annotated[list[Name], Field(max_length=1000)] | None
+
+
+class LeadBody(Body):
+    """Connections to `address` and `port` end at port `to` of 127.0.0.1."""
+
+    address: Annotated[str, Field(min_length=2, max_length=60)]
+    port: Annotated[int, Field(gt=0, lt=65536)] = 443
+    to: Annotated[int, Field(gt=0, lt=65536)]
+
+
+class NamesBody(Body):
+    """`names`: host to its answers, given in turn, the last one for ever."""
+
+    names: dict[str, list[list[str]]]
+    leads: Annotated[list[LeadBody], Field(max_length=100)] = Field(default_factory=list)
+
+
 class OperatorBody(Body):
     operator: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     role: Literal["operator", "viewer"]
@@ -86,6 +115,7 @@ class RunBody(Body):
     ttl_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 900.0
     waiting: Literal["result", "hold", "input_required"] = "result"
     takes_task: bool = False
+    place: Literal["local", "remote"] = "local"
 
 
 class ApproveBody(Body):
@@ -105,6 +135,61 @@ class ReviewBody(Body):
 
 class AdvanceBody(Body):
     seconds: Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+
+
+class ExperimentalBody(Body):
+    memory_connectors: bool
+
+
+class SetupBody(Body):
+    """`endpoint`: instead of the connector's own."""
+
+    connector: Name
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+    grant: Any = None
+    endpoint: str | None = None
+    protocol_version: Version = "auto"
+    managed: dict[str, Any] = Field(default_factory=dict)
+    quarantine: bool | None = None
+
+
+class IdentityBody(Body):
+    subject: Name
+
+
+class ValuesBody(Body):
+    """Credential path to secret."""
+
+    values: dict[str, Annotated[str, Field(max_length=16_384)]]
+
+
+class CredentialsBody(ValuesBody):
+    endpoint: str | None = None
+
+
+class AuthorizeBody(Body):
+    session: Name | None = None
+    redirect_uri: str | None = None
+
+
+class StateBody(Body):
+    state: Literal["active", "paused", "disabled", "archived"]
+
+
+class InstructionsBody(Body):
+    """What is left out stays as it is; `text` None is the connector's own again."""
+
+    text: Annotated[str, Field(max_length=4000)] | None = None
+    enabled: bool = True
+
+
+class ManagedBody(Body):
+    managed: dict[str, Any]
+
+
+class DeliveryBody(Body):
+    form: Literal["codex", "claude_code", "gemini_cli", "generic"]
+    token: Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class EmptyBody(Body):

@@ -11,6 +11,7 @@ from reference_gateway.approval import Approval
 from reference_gateway.audit import AuditFields
 from reference_gateway.catalog import Tool
 from reference_gateway.connection import Connection
+from reference_gateway.peer import Agent, Limited
 from reference_gateway.permission import Decision
 from reference_gateway.provider import Answer
 from reference_gateway.results import PREFIX, Measure
@@ -34,6 +35,12 @@ class Call:
     progress: Progress | None = None
     request_state: str | None = None
     """What the gateway gave the agent to come back with (2026-07-28)."""
+    responses: Json | None = None
+    """What it answered to what the provider asked for."""
+    agent: Agent | None = None
+    peer: Limited | None = None
+    extra: Json = field(default_factory=dict)
+    """What of the two goes on to the provider."""
 
     connection: Connection | None = None
     tool: Tool | None = None
@@ -68,11 +75,15 @@ class Call:
     @property
     def forwarded_meta(self) -> Json:
         """What of the agent's `_meta` is the provider's business."""
-        return {k: v for k, v in self.meta.items() if k != "progressToken" and not k.startswith((PREFIX, "io.modelcontextprotocol/"))}
+        return forwarded(self.meta)
 
     @property
     def asked_timeout(self) -> object:
         return self.meta.get(f"{PREFIX}timeout_s")
+
+
+def forwarded(meta: Mapping[str, Any]) -> Json:
+    return {k: v for k, v in meta.items() if k != "progressToken" and not k.startswith((PREFIX, "io.modelcontextprotocol/"))}
 
 
 def record(call: Call, event: str, outcome: str, decision: str, reason: str, details: Mapping[str, Any] | None = None) -> AuditFields:

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+
 from reference_gateway.canonical import schema_hash
 from reference_gateway.classify import Risk, classify
 from reference_gateway.defects import Defects, normalised
@@ -53,13 +55,15 @@ class Tool:
     shown: Json
     """As agents see it, but for the name."""
     status: Status = "active"
+    mirrored: bool = False
+    """Whether some of its arguments go out in headers too (x-mcp-header)."""
 
     def doc(self) -> Json:
-        return {name: getattr(self, name) for name in Tool.__dataclass_fields__ if name != "shown"}
+        return {name: getattr(self, name) for name in Tool.__dataclass_fields__ if name not in ("shown", "mirrored")}
 
     @staticmethod
     def load(doc: Json) -> Tool:
-        return Tool(**doc, shown=presentable(doc["wire"]))
+        return Tool(**doc, shown=presentable(doc["wire"]), mirrored=_mirrored(doc["wire"].get("inputSchema")))
 
     @property
     def input_schema(self) -> object:
@@ -154,6 +158,8 @@ def distinct(tools: Iterable[object]) -> tuple[list[Json], dict[str, int]]:
             dropped["nameless"] = dropped.get("nameless", 0) + 1
         elif deeper_than(tool, MAX_DEPTH):
             dropped["too_deep"] = dropped.get("too_deep", 0) + 1
+        elif find_invalid_x_mcp_header(tool.get("inputSchema")) is not None:
+            dropped["unusable_headers"] = dropped.get("unusable_headers", 0) + 1  # which header a call would need cannot be told
         elif name in kept:
             dropped["duplicate"] = dropped.get("duplicate", 0) + 1
         else:
@@ -167,7 +173,12 @@ def entry(provider: str, wire: Json, defects: Defects) -> Tool:
         wire = {**wire, "inputSchema": normalised(wire.get("inputSchema"))}
     classified = classify(provider, wire)
     risk: Risk = "read" if classified.risk == "destructive" and "weaken-risk" in defects else classified.risk
-    return Tool(wire["name"], wire, risk, classified.reason, schema_hash(wire.get("inputSchema")), presentable(wire))
+    schema = wire.get("inputSchema")
+    return Tool(wire["name"], wire, risk, classified.reason, schema_hash(schema), presentable(wire), mirrored=_mirrored(schema))
+
+
+def _mirrored(schema: object) -> bool:
+    return isinstance(schema, dict) and bool(x_mcp_header_map(schema))
 
 
 def form(value: object) -> str:

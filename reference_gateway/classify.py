@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 Risk = Literal["read", "write", "destructive"]
 
-MEMORY_PROVIDERS = frozenset({"mem0", "zep", "supermemory", "cognee", "honcho"})
+MEMORY_PROVIDERS = frozenset({"mem0", "zep", "supermemory", "cognee", "honcho", "papr"})
 
 # Reviewed by hand: this tool can overwrite what it was not asked to touch, whatever its name says.
 _OVERRIDES: Mapping[tuple[str, str], Risk] = {("supermemory", "add-memory"): "destructive"}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from reference_gateway.catalog import Catalog, Tool
+from reference_gateway.connectors import default_instructions
+from reference_gateway.errors import GatewayError
 from reference_gateway.grant import Grant
 from reference_gateway.grant import parse as parse_grant
 from reference_gateway.permission import DEFAULT, Word
@@ -16,10 +18,16 @@ from reference_gateway.provider import Answer, Provider
 from reference_gateway.review import Review
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
+
+Status = Literal["draft", "active", "paused", "disabled", "archived"]
 
 MAX_IN_FLIGHT = 64
 MAX_WAITING = 256
+
+
+KEPT = ("status", "was_active", "setup", "instructions", "instructions_on")
+"""What of a connection's own state is stored beside its settings, permissions and catalog."""
 
 
 class Busy(Exception):
@@ -29,8 +37,8 @@ class Busy(Exception):
 class Slots:
     """Bounds what one provider, dead or slow, can take from the others: calls under way, and calls that wait for their turn."""
 
-    def __init__(self) -> None:
-        self._free = asyncio.Semaphore(MAX_IN_FLIGHT)
+    def __init__(self, limit: int = MAX_IN_FLIGHT) -> None:
+        self._free = asyncio.Semaphore(limit)
         self._waiting = 0
 
     @property
@@ -74,18 +82,27 @@ class Settings:
     """Of the provider, for health and readings."""
     agents: tuple[str, ...] | None = None
     """Who may use it; None: every agent, empty: none."""
+    template: str | None = None
+    """Of a local server."""
+    managed: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments that an operator fixed."""
+    managed_version: int = 0
+    offers: tuple[str, ...] = ()
+    """What crosses besides tools."""
 
     def doc(self) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in Settings.__dataclass_fields__}
         agents = list(self.agents) if self.agents is not None else None
         paths = list(self.credential_paths)
-        return {**plain, "grant": self.grant.document(), "credential_paths": paths, "auth": dict(self.auth), "agents": agents}
+        plain |= {"grant": self.grant.document(), "credential_paths": paths, "auth": dict(self.auth)}
+        return {**plain, "agents": agents, "managed": dict(self.managed)}
 
     @staticmethod
     def load(doc: Mapping[str, Any]) -> Settings:
         known = {name: doc[name] for name in Settings.__dataclass_fields__ if name in doc}
         agents = tuple(doc["agents"]) if doc.get("agents") is not None else None
-        return Settings(**{**known, "grant": parse_grant(doc["grant"]), "credential_paths": tuple(doc["credential_paths"]), "agents": agents})
+        paths, offers = tuple(doc["credential_paths"]), tuple(doc.get("offers", ()))
+        return Settings(**{**known, "grant": parse_grant(doc["grant"]), "credential_paths": paths, "agents": agents, "offers": offers})
 
 
 @dataclass(slots=True)
@@ -97,9 +114,20 @@ class Connection:
     words: dict[str, Word]
     revoked: bool = False
     reviews: tuple[Review, ...] = ()
+    status: Status = "active"
+    was_active: bool = True
+    """Whether a provider ever let it in; a draft never was."""
+    setup: Mapping[str, Any] = field(default_factory=dict)
+    """How its setup stands, if it began as a draft; no secret."""
+    instructions: str | None = None
+    """As an operator edited them; None: the connector's own."""
+    instructions_on: bool = True
     health: Literal["ok", "error"] = "ok"
+    health_reason: str | None = None
     slots: Slots = field(default_factory=Slots)
     refreshing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    in_flight: set[str] = field(default_factory=set)
+    """Invocations whose request may have left and whose end is not recorded yet."""
     last_answers: list[tuple[str, Answer]] = field(default_factory=list)
     """Only for the defect that confuses answers: the latest two of different calls."""
 
@@ -110,9 +138,21 @@ class Connection:
     def exposed(self, tool: str) -> str:
         return f"{self.name}__{tool}"
 
+    @property
+    def text(self) -> str:
+        """What agents are told about it: as edited, else the connector's own; "" where nothing is."""
+        return self.instructions if self.instructions is not None else default_instructions(self.settings.provider)
+
     def doc(self) -> dict[str, Any]:
         own = {"permissions": dict(self.words), "revoked": self.revoked, "reviews": [each.doc() for each in self.reviews]}
-        return {**self.settings.doc(), **own, "catalog": self.catalog.doc()}
+        more = {name: getattr(self, name) for name in KEPT}
+        return {**self.settings.doc(), **own, **more, "catalog": self.catalog.doc()}
+
+    @staticmethod
+    def load(doc: Mapping[str, Any], settings: Settings, client: Provider) -> Connection:
+        reviews = tuple(Review.load(each) for each in doc.get("reviews", ()))
+        kept = {name: doc[name] for name in KEPT if name in doc}
+        return Connection(doc["tenant"], settings, client, Catalog.load(doc["catalog"]), doc["permissions"], doc["revoked"], reviews, **kept)
 
     def public(self, *, mapped: bool) -> dict[str, Any]:
         """As the operator API shows it; no secret is within reach of this object."""
@@ -122,13 +162,16 @@ class Connection:
             "provider": own.provider,
             "transport": own.transport,
             "url": own.url,
-            "status": "active",
+            "status": self.status,
             "health": self.health,
+            "health_reason": self.health_reason,
             "grant": own.grant.document(),
             "protocol_version": own.protocol_version,
             "agents": list(own.agents) if own.agents is not None else None,
             "quarantine": own.quarantine,
-            "transport_details": {"spawned_local_process": False, "mapped": mapped},
+            "offers": list(own.offers),
+            "managed": dict(own.managed),
+            "transport_details": {"spawned_local_process": own.transport == "stdio", "mapped": mapped, **self.client.details()},
             "tools": len(self.catalog.active()),
         }
 
@@ -158,3 +201,14 @@ class Connection:
 
     def permissions(self) -> dict[str, Word]:
         return {name: self.words.get(name, DEFAULT) for name in self.catalog.tools}
+
+
+@contextmanager
+def undone(connection: Connection, **before: object) -> Iterator[None]:
+    """What could not be stored did not happen."""
+    try:
+        yield
+    except GatewayError:
+        for name, value in before.items():
+            setattr(connection, name, value)
+        raise

@@ -6,7 +6,7 @@ Routes about tenants, connections, runs and approvals are in `control_tenants.py
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -50,8 +50,8 @@ class Control:
         store: Store,
         clock: Clock,
         egress: Egress,
-        allow_loopback: bool,
         stop: Callable[[], None],
+        more: Sequence[list[tuple[str, str, Handler]]] = (),
     ) -> None:
         self._token = token
         self._tenants = tenants
@@ -61,8 +61,8 @@ class Control:
         self._store = store
         self._clock = clock
         self._egress = egress
-        self._allow_loopback = allow_loopback
         self._stop = stop
+        self._more = more
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Method, path below the prefix, handler: all there are."""
@@ -71,7 +71,7 @@ class Control:
             ("POST", "/clock/advance", self.advance),
             ("POST", "/shutdown", self.shutdown),
         ]
-        return [*own, *self._tenants.routes(), *self._access.routes()]
+        return [*own, *self._tenants.routes(), *self._access.routes(), *(each for some in self._more for each in some)]
 
     def app(self) -> ASGIApp:
         routes = [Route(PREFIX + path, handler, methods=[method]) for method, path, handler in self.routes()]
@@ -79,14 +79,14 @@ class Control:
         return _Door(Starlette(routes=routes, exception_handlers=handlers), self._token, self._operators)
 
     async def health(self, request: Request) -> Response:
-        connections = {f"{each.tenant}/{each.name}": {"status": "active", "health": each.health} for each in self._connections.every()}
+        connections = {f"{each.tenant}/{each.name}": {"status": each.status, "health": each.health} for each in self._connections.every()}
         return JSONResponse(
             {
                 "status": "ok",
                 "version": __version__,
                 "store": {"kind": self._store.kind, "sqlite_version": self._store.version},
                 "clock": "test" if self._clock.is_test else "system",
-                "development": {"allow_loopback": self._allow_loopback, "mapped_hosts": self._egress.mapped_hosts},
+                "development": self._egress.development(),
                 "connections": connections,
             }
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from reference_gateway.bodies import AgentsBody, ModeBody, OperatorBody, PoliciesBody, parse
+from reference_gateway.bodies import AgentsBody, ModeBody, OffersBody, OperatorBody, PoliciesBody, parse
 from reference_gateway.connections import Connections
 from reference_gateway.control_tenants import CONNECTION, TENANT, Handler, TenantRoutes
+from reference_gateway.offering import set_offers
 from reference_gateway.operators import Operators
 from reference_gateway.policy import Policies
 from reference_gateway.runs import Runs
@@ -26,6 +27,7 @@ class AccessRoutes:
             ("GET", TENANT + "/policies", self.policies),
             ("PUT", TENANT + "/policies", self.set_policies),
             ("PUT", CONNECTION + "/agents", self.set_agents),
+            ("PUT", CONNECTION + "/offers", self.set_offers),
             ("GET", TENANT + "/runs/{run}", self.run),
             ("POST", TENANT + "/runs/{run}/mode", self.set_mode),
             ("GET", TENANT + "/operators", self.operators),
@@ -44,6 +46,11 @@ class AccessRoutes:
     async def set_agents(self, request: Request) -> Response:
         connection = self._tenants.connection_of(request)
         self._connections.set_agents(connection, parse(AgentsBody, await request.body()).agents)
+        return JSONResponse(self._connections.public(connection))
+
+    async def set_offers(self, request: Request) -> Response:
+        connection = self._tenants.connection_of(request)
+        await set_offers(self._connections, connection, parse(OffersBody, await request.body()).offers)
         return JSONResponse(self._connections.public(connection))
 
     async def run(self, request: Request) -> Response:

@@ -200,6 +200,7 @@ class TenantRoutes:
             ttl_s=body.ttl_s,
             waiting=body.waiting,
             takes_task=body.takes_task,
+            place=body.place,
         )
         return JSONResponse({"run": run.run, "token": token, "expires_at": run.expires_at}, status_code=201)
 

@@ -8,7 +8,9 @@ from reference_gateway.approval import Approval, ApprovalConflict, ApprovalExpir
 from reference_gateway.call import Call
 from reference_gateway.canonical import arguments_digest
 from reference_gateway.errors import GatewayError
-from reference_gateway.pipeline import Parts, Pipeline
+from reference_gateway.parts import MAX_TIMEOUT_S, Parts
+from reference_gateway.pipeline import Pipeline
+from reference_gateway.provider import prepared
 from reference_gateway.runs import Runs
 from reference_gateway.wire import Json
 
@@ -32,6 +34,8 @@ class Decisions:
             raise ApprovalExpired(approval)
         if current.state != "pending":
             raise ApprovalConflict(approval, current.state)
+        if (connection := self._parts.connections.find(tenant, current.connection)) is not None:
+            await prepared(connection.client, self._parts.clock, MAX_TIMEOUT_S)
         call = self._checked_again(current)
         if isinstance(call, str):
             superseded = self._parts.approvals.supersede(approval, by)
@@ -82,6 +86,10 @@ class Decisions:
             return "the tool's schema changed"
         if self._parts.connections.credential_version(connection) != approval.credential_version:
             return "the credential changed"
+        if self._parts.connections.unready(connection) is not None:
+            return "the credential cannot be opened"
+        if connection.client.unready() is not None:
+            return "the connection cannot be used now"
         decision = self._pipeline.decision(run, connection, tool)
         if decision.verdict == "deny":
             return decision.reason

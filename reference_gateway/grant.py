@@ -10,24 +10,32 @@ from reference_gateway.canonical import canonical_bytes
 from reference_gateway.errors import GatewayError
 
 GrantKind = Literal["organization", "personal"]
-_KEYS: Mapping[str, frozenset[str]] = {"organization": frozenset({"kind"}), "personal": frozenset({"kind", "subject"})}
+_KEYS: Mapping[str, frozenset[str]] = {"organization": frozenset({"kind", "audience"}), "personal": frozenset({"kind", "subject"})}
+MAX_AUDIENCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """`organization`: every run of the tenant; `personal`: only runs of `subject`. Whether it was revoked is the connection's state."""
+    """`organization`: every run of the tenant, or only those of the subjects in `audience`; `personal`: only runs of `subject`.
+
+    Whether it was revoked is the connection's state.
+    """
 
     kind: GrantKind
     subject: str | None = None
+    audience: tuple[str, ...] | None = None
+    """None: everybody; empty: nobody."""
 
     @property
     def key(self) -> str:
-        """Stable and unambiguous; the vault binds secrets to it."""
+        """Stable and unambiguous; the vault binds secrets to it. The audience is not part of it: that may change, the secret stays."""
         return canonical_bytes([self.kind, self.subject]).decode()
 
-    def document(self) -> dict[str, str]:
+    def document(self) -> dict[str, Any]:
         """As the operator API writes it."""
-        return {"kind": self.kind} if self.subject is None else {"kind": self.kind, "subject": self.subject}
+        subject = {} if self.subject is None else {"subject": self.subject}
+        audience = {} if self.audience is None else {"audience": list(self.audience)}
+        return {"kind": self.kind, **subject, **audience}
 
 
 def parse(doc: object) -> Grant:
@@ -45,15 +53,32 @@ def parse(doc: object) -> Grant:
     subject: Any = doc.get("subject")
     if kind == "personal" and not (isinstance(subject, str) and subject.strip()):
         raise _invalid("a personal grant names its subject", "grant.subject")
-    return Grant(cast(GrantKind, kind), subject)
+    return Grant(cast(GrantKind, kind), subject, audience_of(doc.get("audience")))
+
+
+def audience_of(value: object) -> tuple[str, ...] | None:
+    """From a list of subjects, or None for everybody. Raises GatewayError `invalid_field`."""
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)) or len(value) > MAX_AUDIENCE or not all(isinstance(each, str) and each.strip() for each in value):
+        raise _invalid(f"an audience is a list of at most {MAX_AUDIENCE} subjects, or null", "grant.audience")
+    return tuple(dict.fromkeys(value))
+
+
+def refusal(grant: Grant, run_subject: str | None) -> str | None:
+    """Why a run of this subject (None: of nobody in particular) may not use the grant, in the audit's word; None when it may."""
+    if grant.kind == "personal":
+        return None if run_subject is not None and run_subject == grant.subject else "not_granted"
+    if grant.audience is not None and run_subject not in grant.audience:
+        return "grant_audience_denied"
+    return None
 
 
 def allows(grant: Grant, run_subject: str | None) -> bool:
-    """Whether a run of this subject (None: of nobody in particular) may use the grant; otherwise `not_granted`."""
-    return grant.kind == "organization" or (run_subject is not None and run_subject == grant.subject)
+    """Whether a run of this subject may use the grant."""
+    return refusal(grant, run_subject) is None
 
 
 def _invalid(message: str, where: str) -> GatewayError:
-    return GatewayError(
-        "invalid_field", message, where=where, fix='use {"kind":"organization"} or {"kind":"personal","subject":"..."}', http_status=422
-    )
+    fix = 'use {"kind":"organization","audience":null} or {"kind":"personal","subject":"..."}'
+    return GatewayError("invalid_field", message, where=where, fix=fix, http_status=422)

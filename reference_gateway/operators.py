@@ -49,6 +49,7 @@ class Operator:
 
 
 OWNER = Operator(None, None, "owner")
+ITSELF = Operator(None, "gateway", "owner")
 
 _acting: ContextVar[Operator] = ContextVar("acting_operator", default=OWNER)
 
@@ -58,8 +59,15 @@ def enter(operator: Operator) -> None:
     _acting.set(operator)
 
 
+def by_itself() -> None:
+    """From here on, what is recorded in this task is the gateway's own doing."""
+    _acting.set(ITSELF)
+
+
 def actor() -> str:
-    """`operator:<name>` of whoever asks; the owner of the gateway is called just operator."""
+    """`operator:<name>` of whoever asks; the owner of the gateway is called just operator. `gateway` where nobody asked."""
+    if _acting.get() is ITSELF:
+        return "gateway"
     return f"operator:{_acting.get().name or 'operator'}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from reference_gateway.catalog import Catalog, Tool
-from reference_gateway.grant import Grant, allows
+from reference_gateway.grant import Grant, refusal
 from reference_gateway.runs import Run
 
 Word = Literal["allowed", "ask_first", "off"]
@@ -44,7 +44,9 @@ def decide(
         return Decision("deny", "task_not_owned", visible=False)
     if revoked:
         return Decision("deny", "grant_revoked", visible=False)
-    if not allows(grant, run.subject) or (agents is not None and run.agent not in agents):
+    if (reason := refusal(grant, run.subject)) is not None:
+        return Decision("deny", reason, visible=False)
+    if agents is not None and run.agent not in agents:
         return Decision("deny", "not_granted", visible=False)
     if tool.status == "quarantined":
         return Decision("deny", "tool_quarantined", visible=False)

@@ -15,14 +15,13 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import httpx2
-
 from reference_gateway.defects import Defects, UnknownDefect
 from reference_gateway.ids import RandomIds
+from reference_gateway.lines import Lines
 from reference_gateway.relay_channel import READABLE, Channel, Refused, Ticket, declaration
 from reference_gateway.wire import Json, UpstreamFailure, exchange
 
@@ -46,7 +45,7 @@ class Spec:
 class Gateway:
     """The agents' door, as the relay uses it: one request per call, no session, nothing remembered."""
 
-    def __init__(self, http: httpx2.AsyncClient, spec: Spec) -> None:
+    def __init__(self, http: Lines, spec: Spec) -> None:
         self._http = http
         self._spec = spec
         self._number = 0
@@ -192,8 +191,8 @@ def _end_of_input() -> asyncio.Future[None]:
 async def run(sock: socket.socket, spec: Spec, defects: Defects) -> None:
     """Until the channel ends, or standard input does: a relay never outlives its runner."""
     channel = await Channel.over(sock)
-    context = ssl.create_default_context()
-    async with httpx2.AsyncClient(verify=context, trust_env=False, timeout=httpx2.Timeout(CALL_WITHIN_S)) as http:
+    http = Lines(_dial, agent="reference-gateway-relay")
+    try:
         serving = asyncio.ensure_future(Relay(channel, Gateway(http, spec), spec, defects).serve())
         gone = _end_of_input()
         sys.stdout.write('{"ready":true}\n')
@@ -201,6 +200,13 @@ async def run(sock: socket.socket, spec: Spec, defects: Defects) -> None:
         await asyncio.wait({serving, gone}, return_when=asyncio.FIRST_COMPLETED)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
+    finally:
+        http.close()
+
+
+async def _dial(scheme: str, host: str, port: int, factory: Callable[[], asyncio.Protocol]) -> object:
+    """To the agents' door, whose address the runner gave."""
+    return await asyncio.get_running_loop().create_connection(factory, host, port, ssl=ssl.create_default_context() if scheme == "https" else None)
 
 
 def read_spec(line: str) -> Spec:

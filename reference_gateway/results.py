@@ -13,7 +13,7 @@ from reference_gateway.catalog import MAX_DEPTH
 from reference_gateway.provider import RESULT_LIMIT
 from reference_gateway.wire import MALFORMED, TOO_LARGE, Json, UpstreamFailure, deeper_than
 
-CallOutcome = Literal["success", "tool_error", "upstream_error", "timeout", "denied", "pending", "replayed"]
+CallOutcome = Literal["success", "tool_error", "upstream_error", "timeout", "denied", "pending", "input_required", "replayed"]
 Origin = Literal["provider", "gateway"]
 
 PREFIX = "gateway/"
@@ -36,7 +36,16 @@ REFUSALS: Mapping[str, str] = {
     "invalid_arguments": "The arguments are not acceptable",
     "tool_not_found": "There is no such tool.",
     "grant_revoked": "Access to this connection was revoked.",
+    "grant_audience_denied": "This connection is not for the person that this run acts for.",
+    "grant_credential_invalid": "The credential of this connection cannot be used. An operator has to set it up again.",
     "rate_limited": "Too many calls are waiting for this connection. Try again later.",
+    "connection_inactive": "This connection is not in use at the moment.",
+    "managed_argument_mismatch": "An operator fixed this argument to another value. Leave it out",
+    "runtime_restart_backoff": "The local server has just ended by itself and is started again in a moment. Try again later.",
+    "oauth_reauthorization_required": "The provider wants this connection to be authorized again. An operator has to do that.",
+    "oauth_token_unavailable": "This connection's authorization could not be renewed just now. Try again later.",
+    "oauth_refresh_missing": "This connection's authorization has run out. An operator has to authorize it again.",
+    "runtime_restart_suppressed": "The local server has ended by itself too often and is not started again for now.",
     "action_expired": "Nobody decided about this call in time. It has not been executed.",
     "approved_tool_target_changed": "What this call was allowed for has changed. It has not been executed.",
     "action_declined": "A person declined this call. Do not repeat it.",
@@ -78,6 +87,12 @@ def refusal(invocation: str, reason: str, detail: str = "") -> Reply:
     if reason == "tool_not_found":
         return Reply(None, {"code": -32602, "message": text, "data": marks(invocation, "denied", "gateway", reason)})
     return Reply(own_result(text, invocation, "denied", reason))
+
+
+def misplaced(invocation: str, detail: str) -> Json:
+    """The JSON-RPC error for a state that was not given out for this request: it is the protocol that was broken, not the tool."""
+    text = f"{REFUSALS['invalid_arguments']}: {detail}"
+    return {"code": -32602, "message": text, "data": marks(invocation, "denied", "gateway", "invalid_arguments")}
 
 
 def waiting(invocation: str, approval: Approval, reason: str, *, come_back: bool = False) -> Reply:

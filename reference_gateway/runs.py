@@ -16,6 +16,7 @@ from reference_gateway.operators import actor
 from reference_gateway.store.base import Document, Store
 
 Mode = Literal["execute", "planning", "ask"]
+Place = Literal["local", "remote"]
 Waiting = Literal["result", "hold", "input_required"]
 
 
@@ -45,6 +46,8 @@ class Run:
     waiting: Waiting = "result"
     """How the agent waits for a person: told at once, held until the decision, or asked to come back (2026-07-28 only)."""
     owns_task: bool = True
+    place: Place = "local"
+    """Whether its agent stands beside the gateway, where a loopback address leads to it."""
 
     def public(self) -> dict[str, Any]:
         return {**{name: getattr(self, name) for name in Run.__dataclass_fields__}, "connections": list(self.connections)}
@@ -59,7 +62,7 @@ class Runs:
 
     def create(
         self, tenant: str, connections: Sequence[str], *, task: str, agent: str, subject: str | None, mode: Mode, ttl_s: float,
-        waiting: Waiting = "result", takes_task: bool = False,
+        waiting: Waiting = "result", takes_task: bool = False, place: Place = "local",
     ) -> tuple[Run, str]:
         """The run and its token, which is never seen again. `takes_task`: from now on it alone may call for its task."""
         token = self._ids.token()
@@ -74,6 +77,7 @@ class Runs:
             state="active",
             expires_at=stamp(self._clock.now() + timedelta(seconds=ttl_s)),
             waiting=waiting,
+            place=place,
         )
         doc: Document = {name: getattr(run, name) for name in Run.__dataclass_fields__}
         with self._store.transaction():

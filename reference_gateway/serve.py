@@ -47,9 +47,18 @@ def serve(found: argparse.Namespace, operator_token: str, vault_key: str | None)
         vault_key=vault_key,
         mapped=found.map,
         map_ca=found.map_ca,
+        vault_previous_key_file=found.vault_previous_key_file,
         allow_loopback=found.allow_loopback,
+        allowed_ports=tuple(found.allow_port),
+        lab=found.lab,
         test_clock=found.test_clock,
         defects=tuple(found.defect),
+        experimental=tuple(found.experimental),
+        templates=found.templates,
+        public_url=found.public_url,
+        console=found.console,
+        checkpoints=found.checkpoints,
+        audit_key_file=found.audit_key_file,
     )
     try:
         listener = _listener(options.host, options.port)
@@ -113,6 +122,8 @@ async def _run(options: Options, store: Store, listener: socket.socket) -> int:
     if server.started:
         base = f"http://{_shown(options.host)}:{listener.getsockname()[1]}"
         ready = {"ready": True, "operator": base + PREFIX, "mcp": base + "/mcp", "pid": os.getpid(), "version": __version__}
+        if options.console:
+            ready["console"] = base + "/console/"
         sys.stdout.write(json.dumps(ready, separators=(",", ":")) + "\n")
         sys.stdout.flush()
     await serving

@@ -6,8 +6,6 @@ handlers answer with a stub that the SDK may check and stamp, and leave the real
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,54 +14,65 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reference_gateway import __version__
+from reference_gateway.agents import AgentBehind
+from reference_gateway.answering import recorded, unwrapped
 from reference_gateway.catalog import Tool
+from reference_gateway.clock import Clock
 from reference_gateway.connection import Connection
 from reference_gateway.connections import Connections
-from reference_gateway.log import logger
+from reference_gateway.instructions import OWN, told
+from reference_gateway.passing import LISTS, METHODS, Passing
 from reference_gateway.pipeline import Pipeline
-from reference_gateway.results import INPUT_REQUIRED, Reply
+from reference_gateway.quick import RUN, Shortcut
+from reference_gateway.results import INPUT_REQUIRED
 from reference_gateway.runs import Run, Runs
-from reference_gateway.store.base import StoreError
+from reference_gateway.subscriptions import Subscriptions
 from reference_gateway.upstream import era_of
 
 Json = dict[str, Any]
 Context = ServerRequestContext[Any, Any]
 
-RUN = "gateway.run"
 MAX_SESSIONS = 4_000
+OPENING = ("initialize", "server/discover")
 
 _raw: ContextVar[list[Json] | None] = ContextVar("raw_result", default=None)
 _current: ContextVar[Run | None] = ContextVar("current_run", default=None)
 
-log = logger("surface")
-
 
 class Surface:
-    def __init__(self, runs: Runs, connections: Connections, pipeline: Pipeline) -> None:
+    def __init__(
+        self, runs: Runs, connections: Connections, pipeline: Pipeline, clock: Clock, passing: Passing, subscriptions: Subscriptions
+    ) -> None:
+        self._passing = passing
+        self._subscriptions = subscriptions
         self._runs = runs
         self._connections = connections
         self._pipeline = pipeline
+        self._clock = clock
 
     def app(self, path: str = "/mcp") -> tuple[Starlette, ASGIApp]:
         """The SDK's application, whose lifespan the caller runs, and the guarded door in front of it."""
         server: Server[Any] = Server(
             "reference-gateway",
             version=__version__,
-            instructions="Tools of several connections, named <connection>__<tool>. A result whose gateway/outcome is pending waits for a person.",
+            instructions=OWN,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_subscriptions_listen=self._listen,
             get_tool_input_schema=self._schema_of,
         )
+        for method in METHODS:
+            kind = types.PaginatedRequestParams if method in LISTS else types.RequestParams
+            server.add_request_handler(method, kind, self._pass)
         # The SDK's own tracing wraps every message for an exporter that this process does not have.
-        server.middleware[:] = [_keep_raw, self._arguments_are_an_object]
+        server.middleware[:] = [_keep_raw, self._instructs, self._announces, self._arguments_are_an_object]
         inner = server.streamable_http_app(streamable_http_path=path, max_sessions=MAX_SESSIONS)
-        return inner, _Door(inner, self._runs)
+        return inner, _Door(Shortcut(inner, self._pipeline, self._connections, self._clock, server.server_info_stamp), self._runs)
 
     # handlers
 
@@ -94,12 +103,46 @@ class Surface:
         )
         state = raw.get("requestState")
         call.request_state = state if isinstance(state, str) else None
-        with _recorded(call.invocation):
-            result = _unwrapped(await self._pipeline.run(call))
+        responses = raw.get("inputResponses")
+        call.responses = responses if isinstance(responses, dict) else None
+        call.agent = AgentBehind(ctx)
+        with recorded(call.invocation):
+            result = unwrapped(await self._pipeline.run(call))
         _leave(result)
         if result.get("resultType") == INPUT_REQUIRED:
             return types.InputRequiredResult(request_state=result["requestState"])
         return types.CallToolResult(content=[])
+
+    async def _pass(self, ctx: Context, params: types.RequestParams) -> Json:
+        """Everything else that an agent may ask for: passed on where an operator switched it on, unknown where not."""
+        run, uri = _run_of(ctx), (ctx.params or {}).get("uri")
+        if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
+            known = self._passing.route(run, ctx.method, dict(ctx.params or {})) is not None
+            if known and not self._subscriptions.subscribe(ctx, run, str(uri), ctx.method == "resources/subscribe"):
+                return {}
+        result = await self._passing.request(ctx, run, AgentBehind(ctx))
+        _leave(result)
+        return result
+
+    async def _listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
+        return await self._subscriptions.listen(ctx, _run_of(ctx), params)
+
+    async def _announces(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """An opening answer tells of what crosses to this run besides tools."""
+        answer = await call_next(ctx)
+        if ctx.method == "notifications/initialized":
+            self._subscriptions.opened(ctx, _run_of(ctx))
+        if ctx.method not in OPENING or not isinstance(answer, dict):
+            return answer
+        return {**answer, "capabilities": {"tools": {}, **await self._passing.capabilities(_run_of(ctx), era_of(ctx.protocol_version))}}
+
+    async def _instructs(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """An opening answer tells of the connections that this run may use, as their instructions stand now."""
+        answer = await call_next(ctx)
+        if ctx.method not in OPENING or not isinstance(answer, dict) or "instructions" not in answer:
+            return answer
+        usable = {connection.name: connection for connection, _ in self._visible(_run_of(ctx))}
+        return {**answer, "instructions": told(usable.values(), also_disabled=self._pipeline.broken("instructions-always"))}
 
     async def _arguments_are_an_object(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """The SDK refuses other arguments too, but before anybody could record that a call was refused."""
@@ -110,8 +153,8 @@ class Surface:
         call = self._pipeline.new_call(
             _run_of(ctx), name if isinstance(name, str) else "", {}, dict(meta) if isinstance(meta, dict) else {}, era_of(ctx.protocol_version), None
         )
-        with _recorded(call.invocation):
-            return _unwrapped(self._pipeline.malformed(call))
+        with recorded(call.invocation):
+            return unwrapped(self._pipeline.malformed(call))
 
     def _schema_of(self, name: str) -> Json | None:
         """For the SDK's check of Mcp-Param headers, as this run sees the tool."""
@@ -125,23 +168,6 @@ def _run_of(ctx: Context) -> Run:
     assert ctx.request is not None
     run: Run = ctx.request.scope[RUN]
     return run
-
-
-@contextmanager
-def _recorded(invocation: str) -> Iterator[None]:
-    try:
-        yield
-    except StoreError as error:
-        log.error("call_not_recorded", code=error.code, invocation=invocation)
-        raise MCPError(-32603, "the gateway could not record the call", {"gateway/invocation": invocation}) from error
-
-
-def _unwrapped(reply: Reply) -> Json:
-    """The result as it goes out. Raises MCPError for a reply that is a JSON-RPC error."""
-    if reply.rpc is not None:
-        raise MCPError(reply.rpc["code"], reply.rpc["message"], reply.rpc.get("data"))
-    assert reply.result is not None
-    return {key: value for key, value in reply.result.items() if key != "resultType" or value == INPUT_REQUIRED}
 
 
 def _leave(result: Json) -> None:

@@ -1,127 +1,110 @@
-"""The vault: credentials at rest, AES-256-GCM, each bound to where it belongs.
+"""The vault: credentials at rest, AES-256-GCM in two layers, each bound to where it belongs.
 
-The additional data is tenant, connection, grant, path and version, so a ciphertext moved to another row, another tenant or another
-grant does not open. Nothing here prints, logs or puts a secret into an exception.
+Every secret is sealed under a data key of its own, and the data key under the wrapping key, which alone comes from outside. So the
+wrapping key can change without any secret being opened. The additional data of a secret is tenant, connection, grant, path and
+version: a ciphertext moved to another row, tenant or grant does not open. Nothing here prints, logs or puts a secret into an exception.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
-import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from secrets import token_bytes
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from reference_gateway.canonical import canonical_bytes
-from reference_gateway.errors import GatewayError
+from reference_gateway.defects import Defects
+from reference_gateway.log import logger
 from reference_gateway.store.base import Store
+from reference_gateway.vault_key import ENVIRONMENT, KEY_BYTES, KeySource, VaultError, check_status, key_id, load_key
 
-KEY_BYTES = 32
-ENVIRONMENT = "GATEWAY_VAULT_KEY"
+log = logger("vault")
 
-_MAGIC = b"gv1"
-_KEY_ID_BYTES = 8
+__all__ = ["ENVIRONMENT", "KEY_BYTES", "KeySource", "Rotation", "Vault", "VaultError", "check_status", "load_key", "opened_vault"]
+
+_MAGIC = b"gv2"
+_ID_BYTES = 8
 _NONCE_BYTES = 12
-_HEX_KEY = re.compile(r"[0-9A-Fa-f]{64}")
+_WRAPPED_BYTES = KEY_BYTES + 16
+_HEADER_BYTES = len(_MAGIC) + _ID_BYTES
 
 
-class VaultError(GatewayError):
-    """Codes: `vault_key_unusable`, `vault_key_wrong`, `vault_sealed_altered`, `vault_secret_missing`."""
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """What changing the wrapping key did: how many secrets of which tenant, and the ids (16 hex digits) of both keys."""
 
-    def __init__(self, code: str, what: str, where: str = "", fix: str = "") -> None:
-        super().__init__(code, what, where=where, fix=fix)
-
-
-def load_key(file: str | None, environment: str | None = None) -> bytes:
-    """The vault's key: from the file, else from the value of GATEWAY_VAULT_KEY, else made for this process only.
-
-    The file must be a regular file of exactly 32 bytes, readable by its owner alone. Raises VaultError `vault_key_unusable`.
-    """
-    if file is not None:
-        return _key_from_file(file)
-    if environment is not None:
-        if not _HEX_KEY.fullmatch(environment):
-            raise VaultError("vault_key_unusable", "the vault key is not 64 hexadecimal digits", ENVIRONMENT, "set 64 hexadecimal digits")
-        return bytes.fromhex(environment)
-    return token_bytes(KEY_BYTES)
+    secrets: Mapping[str, int]
+    before: str
+    after: str
 
 
-def _key_from_file(file: str) -> bytes:
-    try:
-        # Judged and read through one descriptor, so that the file cannot be exchanged in between.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        what = getattr(error, "strerror", None) or "not a file name"
-        raise VaultError("vault_key_unusable", f"the vault key file cannot be opened: {what}", file, "name a regular file of 32 bytes") from error
-    try:
-        check_status(os.fstat(descriptor), file)
-        key = os.read(descriptor, KEY_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(key) != KEY_BYTES:
-        size = f"{len(key)} bytes" if len(key) < KEY_BYTES else f"more than {KEY_BYTES} bytes"
-        raise VaultError("vault_key_unusable", f"the vault key file holds {size}, not {KEY_BYTES}", file, f"write {KEY_BYTES} random bytes")
-    return key
+class _Wrapping:
+    """One wrapping key, known by its id: enough to tell which key a row was sealed under, and nothing about the key."""
 
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise VaultError("vault_key_unusable", f"a vault key has {KEY_BYTES} bytes", fix=f"give {KEY_BYTES} bytes")
+        self._cipher = AESGCM(key)
+        self.id = key_id(key)
+        self.header = _MAGIC + bytes.fromhex(self.id)
 
-def check_status(status: os.stat_result, file: str) -> None:
-    """Whether an opened file is kept as a key must be; raises VaultError `vault_key_unusable`."""
-    if not stat.S_ISREG(status.st_mode):
-        raise VaultError("vault_key_unusable", "the vault key file is not a regular file", file, "name a regular file of 32 bytes")
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & 0o077:
-        raise VaultError("vault_key_unusable", f"the vault key file has mode {mode:04o}: others may use it", file, "chmod 0600 the file")
-    if status.st_uid != os.geteuid():
-        raise VaultError("vault_key_unusable", "the vault key file is another user's", file, "chown it to the gateway's user")
+    def wrap(self, data_key: bytes, row: bytes) -> bytes:
+        nonce = token_bytes(_NONCE_BYTES)
+        return self.header + nonce + self._cipher.encrypt(nonce, data_key, self.header + row)
+
+    def unwrap(self, wrapped: bytes, row: bytes) -> bytes:
+        """Raises InvalidTag."""
+        nonce, sealed = wrapped[_HEADER_BYTES:][:_NONCE_BYTES], wrapped[_HEADER_BYTES + _NONCE_BYTES :]
+        return self._cipher.decrypt(nonce, sealed, self.header + row)
 
 
 class Vault:
     """Sealed credentials in a store. `grant` is the grant's own stable text (see `grant.Grant.key`)."""
 
-    def __init__(self, key: bytes, store: Store) -> None:
-        if len(key) != KEY_BYTES:
-            raise VaultError("vault_key_unusable", f"a vault key has {KEY_BYTES} bytes", fix=f"give {KEY_BYTES} bytes")
-        self._cipher = AESGCM(key)
-        self._header = _MAGIC + hashlib.sha256(b"vault key id\0" + key).digest()[:_KEY_ID_BYTES]
+    def __init__(self, key: bytes, store: Store, *, defects: Defects | None = None) -> None:
+        self._wrapping = _Wrapping(key)
         self._store = store
+        self._defects = defects or Defects()
+
+    @property
+    def key_id(self) -> str:
+        """Of the wrapping key, 16 hexadecimal digits; safe to show."""
+        return self._wrapping.id
 
     def put(self, tenant: str, connection: str, grant: str, path: str, secret: str) -> int:
         """Seals and stores; returns the version, which no earlier secret of this path ever had."""
         with self._store.transaction():
             version = self._store.secret_next_version(tenant, connection, path)
-            nonce = token_bytes(_NONCE_BYTES)
-            sealed = self._cipher.encrypt(nonce, secret.encode(), self._bound(tenant, connection, grant, path, version))
-            self._store.secret_put(tenant, connection, path, version, self._header + nonce + sealed)
+            data_key, nonce = AESGCM.generate_key(bit_length=8 * KEY_BYTES), token_bytes(_NONCE_BYTES)
+            sealed = AESGCM(data_key).encrypt(nonce, secret.encode(), self._bound(tenant, connection, grant, path, version))
+            wrapped = self._wrapping.wrap(data_key, self._bound(tenant, connection, path, version))
+            self._store.secret_put(tenant, connection, path, version, wrapped + nonce + sealed)
+            if "leak-to-store" in self._defects:
+                self._store.setting_put(tenant, f"debug:{connection}:{path}", {"value": secret})
         return version
 
     def get(self, tenant: str, connection: str, grant: str, path: str) -> str:
         """Raises VaultError: `vault_secret_missing`, `vault_key_wrong` (sealed under another key) or `vault_sealed_altered`."""
         where = f"{tenant}/{connection} {path}"
+        if "personal-path-prefixed-twice" in self._defects and grant.startswith('["personal"'):
+            path = f"personal.{path}"
         found = self._store.secret_get(tenant, connection, path)
         if found is None:
             raise VaultError("vault_secret_missing", "there is no such credential", where, "create the connection again with its credentials")
         version, blob = found
-        if not blob.startswith(self._header):
-            known = blob.startswith(_MAGIC)
-            raise VaultError(
-                "vault_key_wrong" if known else "vault_sealed_altered",
-                "the credential was sealed under another key, or altered",
-                where,
-                "start the gateway with the key it was stored under, or create the connection again",
-            )
-        nonce, sealed = blob[len(self._header) :][:_NONCE_BYTES], blob[len(self._header) + _NONCE_BYTES :]
         try:
-            return self._cipher.decrypt(nonce, sealed, self._bound(tenant, connection, grant, path, version)).decode()
+            wrapped, nonce, sealed = _parts(blob, self._wrapping, where)
+            data_key = self._wrapping.unwrap(wrapped, self._bound(tenant, connection, path, version))
+            secret = AESGCM(data_key).decrypt(nonce, sealed, self._bound(tenant, connection, grant, path, version)).decode()
         except (InvalidTag, ValueError) as error:
-            raise VaultError(
-                "vault_sealed_altered",
-                "the stored credential is not what was sealed for this place",
-                where,
-                "restore the store, or create the connection again",
-            ) from error
+            raise _altered(where) from error
+        if "leak-to-log" in self._defects:
+            log.warning("credential_opened", where=where, value=secret)
+        return secret
 
     def version(self, tenant: str, connection: str, path: str) -> int:
         """Of the stored secret; 0 when there is none."""
@@ -132,5 +115,64 @@ class Vault:
         """Removes every secret of the connection; returns how many."""
         return self._store.secrets_delete(tenant, connection)
 
+    def rotate(self, key: bytes) -> Rotation:
+        """From now on `key` is the wrapping key. Raises as `rotating`."""
+        with self.rotating(key) as done:
+            return done
+
+    @contextmanager
+    def rotating(self, key: bytes) -> Iterator[Rotation]:
+        """`key` becomes the wrapping key: every data key is wrapped anew, in one transaction with what is done in the block.
+
+        No secret is opened. Rows that are already under `key` are checked and left. Raises VaultError when one row cannot be opened;
+        then, as whenever the transaction fails, nothing has changed.
+        """
+        new, counts = _Wrapping(key), Counter[str]()
+        with self._store.transaction():
+            for tenant, connection, path, version, blob in self._store.secrets():
+                where, row = f"{tenant}/{connection} {path}", self._bound(tenant, connection, path, version)
+                under = new if blob.startswith(new.header) else self._wrapping
+                try:
+                    wrapped, nonce, sealed = _parts(blob, under, where)
+                    data_key = under.unwrap(wrapped, row)
+                except InvalidTag as error:
+                    raise _altered(where) from error
+                if under is not new:
+                    self._store.secret_put(tenant, connection, path, version, new.wrap(data_key, row) + nonce + sealed)
+                    counts[tenant] += 1
+            yield Rotation(dict(counts), self._wrapping.id, new.id)
+        self._wrapping = new
+
     def _bound(self, *place: str | int) -> bytes:
-        return self._header + canonical_bytes(list(place))
+        """The additional data: where a ciphertext belongs, unambiguously."""
+        return _MAGIC if "vault-aad-ignored" in self._defects else _MAGIC + canonical_bytes(list(place))
+
+
+def opened_vault(keys: KeySource, store: Store, defects: Defects | None = None) -> Vault:
+    """With rows that are still under the previous key brought under the present one. Raises VaultError; then nothing has changed."""
+    key = keys.key()
+    if keys.previous_file is None:
+        return Vault(key, store, defects=defects)
+    vault = Vault(load_key(keys.previous_file), store, defects=defects)
+    vault.rotate(key)
+    return vault
+
+
+def _parts(blob: bytes, wrapping: _Wrapping, where: str) -> tuple[bytes, bytes, bytes]:
+    """(wrapped data key, nonce, sealed secret). Raises VaultError for a row that another key sealed, or that no vault wrote."""
+    if not blob.startswith(wrapping.header):
+        raise VaultError(
+            "vault_key_wrong" if blob.startswith(_MAGIC) else "vault_sealed_altered",
+            "the credential was sealed under another key, or altered",
+            where,
+            "name the key it was stored under (with --vault-previous-key-file, if it was changed), or create the connection again",
+        )
+    end = _HEADER_BYTES + _NONCE_BYTES + _WRAPPED_BYTES
+    if len(blob) < end + _NONCE_BYTES:
+        raise _altered(where)
+    return blob[:end], blob[end:][:_NONCE_BYTES], blob[end + _NONCE_BYTES :]
+
+
+def _altered(where: str) -> VaultError:
+    what = "the stored credential is not what was sealed for this place"
+    return VaultError("vault_sealed_altered", what, where, "restore the store, or create the connection again")

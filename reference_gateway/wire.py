@@ -7,6 +7,7 @@ its own, where a tool call must be exactly one request.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
@@ -14,10 +15,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx2
-
-from reference_gateway.bounded import TooLarge, read_bounded
+from reference_gateway.bounded import TooLarge, gathered
 from reference_gateway.errors import GatewayError
+from reference_gateway.events import Mark, events
+from reference_gateway.lines import LineBroken, Requests, Response
 
 Json = dict[str, Any]
 OnMessage = Callable[[Json], Awaitable[None]]
@@ -28,6 +29,10 @@ INVALID_JSON = "mcp_remote_invalid_json"
 MALFORMED = "remote_mcp_malformed_response"
 TOO_LARGE = "mcp_remote_response_too_large"
 FETCH_FAILED = "mcp_remote_fetch_failed"
+
+MAX_RESUMED = 8
+MAX_RETRY_S = 10.0
+"""How often a stream is taken up again, and how long we let ourselves be told to wait; the call's own deadline comes first."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
@@ -58,33 +63,62 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-async def exchange(http: httpx2.AsyncClient, url: str, message: Json, headers: Mapping[str, str], *, limit: int, on_message: OnMessage) -> Reply:
+async def exchange(http: Requests, url: str, message: Json, headers: Mapping[str, str], *, limit: int, on_message: OnMessage) -> Reply:
     """POST one request and return its result. `on_message` gets what else arrives on the same stream.
 
-    Raises UpstreamFailure; cancelling it closes the response.
+    Raises UpstreamFailure; cancelling it cuts the connection.
     """
-    status: int | None = None
+    response: Response | None = None
     try:
-        async with http.stream("POST", url, content=encode(message), headers=dict(headers)) as response:
-            status = response.status_code
-            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind == "text/event-stream" and response.status_code == 200:
-                return await _from_stream(response, message["id"], limit, on_message)
-            return await _from_body(response, kind, message["id"], limit)
+        response = await http.request("POST", url, headers, encode(message))
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream" and response.status == 200:
+            mark = Mark()
+            for _ in range(MAX_RESUMED):
+                if (reply := await _from_stream(response, message["id"], limit, on_message, mark)) is not None:
+                    return reply
+                # The other side let go of the stream and will go on elsewhere (SEP-1699). Asking for the rest is not asking again.
+                response.close()
+                await asyncio.sleep(min(mark.retry_s, MAX_RETRY_S))
+                response = await http.request("GET", url, _resuming(headers, mark))
+                if response.status != 200:
+                    break
+            raise UpstreamFailure(FETCH_FAILED, "the provider's stream ended without an answer", status=response.status)
+        return await _from_body(response, kind, message["id"], limit)
     except TooLarge as error:
-        raise UpstreamFailure(TOO_LARGE, f"the provider's answer is larger than {limit} bytes", status=status) from error
-    except httpx2.RequestError as error:
-        raise UpstreamFailure(FETCH_FAILED, f"the provider could not be reached, or broke off ({type(error).__name__})", status=status) from error
+        _cut(response)
+        raise UpstreamFailure(TOO_LARGE, f"the provider's answer is larger than {limit} bytes", status=_status(response)) from error
+    except LineBroken as error:
+        raise UpstreamFailure(FETCH_FAILED, "the provider could not be reached, or broke off", status=_status(response)) from error
     except GatewayError as error:
-        raise UpstreamFailure(FETCH_FAILED, error.message, status=status) from error
+        raise UpstreamFailure(FETCH_FAILED, error.message, status=_status(response)) from error
+    except asyncio.CancelledError:
+        _cut(response)
+        raise
+    finally:
+        if response is not None:
+            response.close()
 
 
-async def post(http: httpx2.AsyncClient, url: str, message: Json, headers: Mapping[str, str]) -> None:
+def _resuming(headers: Mapping[str, str], mark: Mark) -> dict[str, str]:
+    kept = {name: value for name, value in headers.items() if name.lower() not in ("content-type", "accept")}
+    return {**kept, "accept": "text/event-stream", "last-event-id": mark.id or ""}
+
+
+def _status(response: Response | None) -> int | None:
+    return response.status if response is not None else None
+
+
+def _cut(response: Response | None) -> None:
+    if response is not None:
+        response.cut()
+
+
+async def post(http: Requests, url: str, message: Json, headers: Mapping[str, str]) -> None:
     """POST a notification or an answer of ours; whatever comes back is not read."""
     try:
-        async with http.stream("POST", url, content=encode(message), headers=dict(headers)):
-            return
-    except (httpx2.RequestError, GatewayError):
+        (await http.request("POST", url, headers, encode(message))).close()
+    except (LineBroken, GatewayError):
         return  # nobody waits for this message, and the provider's silence shows elsewhere
 
 
@@ -131,35 +165,30 @@ def _no_constant(literal: str) -> float:
     raise ValueError(f"{literal} is not JSON")
 
 
-async def _from_stream(response: httpx2.Response, request_id: object, limit: int, on_message: OnMessage) -> Reply:
+async def _from_stream(response: Response, request_id: object, limit: int, on_message: OnMessage, mark: Mark) -> Reply | None:
+    """None for a stream that ended before the answer, and that can be taken up again."""
     strayed = False
-    try:
-        async for event in httpx2.EventSource(response, max_event_size=limit + 64):
-            if event.event != "message" or not event.data:
-                continue
-            size = len(event.data.encode("utf-8", "surrogatepass"))
-            if size > limit:
-                raise TooLarge(limit)
-            message = _decoded(event.data, response.status_code)
-            if not isinstance(message, dict):
-                raise UpstreamFailure(MALFORMED, "the provider sent something that is not a JSON-RPC message", status=response.status_code)
-            if "method" in message:
-                await on_message(message)
-            elif _same_id(message.get("id"), request_id):
-                return _reply(message, size, response)
-            else:
-                strayed = True  # only the message with our id counts
-    except httpx2.SSEError as error:
-        raise TooLarge(limit) from error
+    async for text in events(response, limit, mark):
+        message = _decoded(text, response.status)
+        if not isinstance(message, dict):
+            raise UpstreamFailure(MALFORMED, "the provider sent something that is not a JSON-RPC message", status=response.status)
+        if "method" in message:
+            await on_message(message)
+        elif _same_id(message.get("id"), request_id):
+            return _reply(message, len(text), response)
+        else:
+            strayed = True  # only the message with our id counts
     if strayed:
-        raise UpstreamFailure(MALFORMED, "the provider answered another request than ours", status=response.status_code)
-    raise UpstreamFailure(FETCH_FAILED, "the provider's stream ended without an answer", status=response.status_code)
+        raise UpstreamFailure(MALFORMED, "the provider answered another request than ours", status=response.status)
+    if mark.id is None:
+        raise UpstreamFailure(FETCH_FAILED, "the provider's stream ended without an answer", status=response.status)
+    return None
 
 
-async def _from_body(response: httpx2.Response, kind: str, request_id: object, limit: int) -> Reply:
-    status = response.status_code
+async def _from_body(response: Response, kind: str, request_id: object, limit: int) -> Reply:
+    status = response.status
     good = 200 <= status < 300
-    body = await read_bounded(response, limit)
+    body = await gathered(response, limit)
     if kind != "application/json":
         if not good:
             raise UpstreamFailure(REMOTE_STATUS, f"the provider answered HTTP {status}", status=status)
@@ -203,8 +232,8 @@ def _rpc_error(error: object) -> Json | None:
     return {"code": code, "message": error["message"], **({"data": error["data"]} if "data" in error else {})}
 
 
-def _reply(message: Json, size: int, response: httpx2.Response) -> Reply:
-    status = response.status_code
+def _reply(message: Json, size: int, response: Response) -> Reply:
+    status = response.status
     error, result = message.get("error"), message.get("result")
     if error is not None and result is None:
         rpc = _rpc_error(error)

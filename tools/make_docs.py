@@ -171,10 +171,17 @@ def report_part() -> str:
     return table(("`--report`", "What it is", "Written"), rows)
 
 
+def all_commands() -> Iterator[tuple[str, Any]]:
+    """Every command, a group before the commands in it."""
+    group: Any = typer.main.get_command(app)
+    for name, command in sorted(group.commands.items()):
+        yield name, command
+        yield from ((f"{name} {inner}", below) for inner, below in sorted(getattr(command, "commands", {}).items()))
+
+
 def command_part() -> str:
-    group = typer.main.get_command(app)
     parts = []
-    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
+    for name, command in all_commands():
         about = (command.help or "").partition("\n\n")[0].replace("\n", " ").strip()
         rows = []
         for option in command.params:

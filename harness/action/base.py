@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -10,16 +10,21 @@ from pydantic import BaseModel
 
 from harness.clock import Clock
 from harness.errors import UsageError
+from harness.fake.authorization import AuthorizationServer
 from harness.model.evidence import ClientExchange, ControlRecord, EvidenceRecord, Phase
 from harness.model.exchange import Sequencer
 from harness.model.scenario import ConnectionSpec, Step
 from harness.registry import suggest
 from harness.tap.mount import Mount
-from harness.target.base import RunGrant, RunningTarget
+from harness.target.base import ConnectionRequest, RunGrant, RunningTarget
 from harness.target.session import AgentSession
 
 P = TypeVar("P", bound=BaseModel)
 P_contra = TypeVar("P_contra", bound=BaseModel, contravariant=True)
+
+
+async def admit_all(connection: str, tool: str, arguments: Mapping[str, Any], phase: Phase) -> None:
+    """Nothing keeps a call from being made; live runs have rules."""
 
 
 class TimeMover(Protocol):
@@ -38,6 +43,12 @@ class Leg:
     spec: ConnectionSpec
     mount: Mount
     settle: Callable[[float], Any] | None = None
+    request: ConnectionRequest | None = None
+    """What the gateway was told of it, credentials included: for verbs that tell it again, or otherwise."""
+    consents: AuthorizationServer | None = None
+    """The stand-in of the authorization server that guards this provider (fakes with `oauth` only)."""
+    reissue: Callable[[], str] | None = None
+    """The provider gives out another credential and takes the old one no more; the new one (fakes only)."""
 
 
 @dataclass
@@ -56,8 +67,14 @@ class Stage:
     new_trace: Callable[[], str]
     time: TimeMover
     protocol: str
+    admit: Callable[[str, str, Mapping[str, Any], Phase], Awaitable[None]] = admit_all
+    """Asked before a tool is called or an approval carried out: connection, tool, arguments. Raises what keeps it from being done."""
+    secrets: Callable[[], Mapping[str, str]] = dict
+    """Name → credential of this bench, for a verb that searches for them."""
     step_timeout_s: float = 30.0
     calls: dict[str, ClientExchange] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+    """Tags of what an operator has a copy of, by operation."""
     changed_permissions: set[str] = field(default_factory=set)
 
     def leg(self, name: str) -> Leg:

@@ -21,9 +21,10 @@ from harness.target.wire import Answer
 
 
 class During(Frozen):
-    """What happens while the call is under way at the provider: `advance` moves every clock."""
+    """What happens while the call is under way at the provider: `revoke` takes the connection's grant back, `advance` moves every clock."""
 
     advance: Seconds
+    revoke: bool = False
 
 
 class Params(Frozen):
@@ -44,15 +45,16 @@ class Call(Verb[Params]):
 
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:
         connection, tool = stage.resolve(params.target)
+        await stage.admit(connection, tool, params.with_, phase)
         name = tool if params.bare else stage.target.exposed_name(connection, tool)
         trace = stage.new_trace()
         meta: dict[str, Any] = {"traceparent": trace}
         if params.timeout is not None:
             meta["gateway/timeout_s"] = params.timeout
-        started, began = stage.sequencer.next(), stage.clock.monotonic()
+        started, began, at = stage.sequencer.next(), stage.clock.monotonic(), stage.clock.now().isoformat()
         calling = asyncio.ensure_future(stage.agent.call(name, params.with_, meta=meta, timeout=stage.step_timeout_s))
         if params.during is not None:
-            await self._meanwhile(stage, connection, tool, params.during.advance, calling)
+            await self._meanwhile(stage, connection, tool, params.during, calling)
         answer = await calling
         exchange = ClientExchange(
             item=stage.item,
@@ -67,6 +69,7 @@ class Call(Verb[Params]):
             arguments_digest=digest_or_nothing(dict(params.with_)),
             traceparent=trace,
             protocol_version=stage.protocol,
+            at=at,
             started_seq=started,
             ended_seq=stage.sequencer.next(),
             result=answer.result,
@@ -79,7 +82,7 @@ class Call(Verb[Params]):
         stage.emit(exchange)
         return Done(answer=answer.result)
 
-    async def _meanwhile(self, stage: Stage, connection: str, tool: str, seconds: float, calling: asyncio.Future[Answer]) -> None:
+    async def _meanwhile(self, stage: Stage, connection: str, tool: str, during: During, calling: asyncio.Future[Answer]) -> None:
         """Move time only once the call waits at the provider's side, or the test would race its own subject."""
         waiting = asyncio.ensure_future(held(stage, stage.leg(connection).mount, tool))
         either: set[asyncio.Future[Any]] = {waiting, calling}
@@ -94,7 +97,10 @@ class Call(Verb[Params]):
                 )
         finally:
             waiting.cancel()
-        await stage.time.advance(seconds)
+        if during.revoke:
+            await stage.target.revoke(stage.tenant, connection)
+            stage.control("revoke", None, phase="steps", connection=connection)
+        await stage.time.advance(during.advance)
 
 
 async def held(stage: Stage, mount: Mount, tool: str) -> None:

@@ -35,6 +35,8 @@ async def decide(stage: Stage, step: Step, waiting: str, phase: Phase, *, approv
             where=str(step.location),
             fix="the call was not held: see the finding of its own step",
         )
+    if approve and call is not None:
+        await stage.admit(call.connection, call.tool, call.arguments or {}, phase)
     started = stage.sequencer.next()
     answer = await stage.target.decide(stage.tenant, str(approval), approve=approve, by=by, reason=reason)
     if call is not None and approve and not stage.target.executes_on_approval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pydantic import Field
 
@@ -45,11 +45,12 @@ class Standing(Frozen):
 
 
 class ToolRow(Frozen):
-    """One tool: level → how far it was exercised at that level. No levels: not even discovered."""
+    """One tool: level → how far it was exercised at that level. No levels: not even discovered. `own`: a tool of a bridge of ours."""
 
     provider: str
     tool: str
     levels: Mapping[Level, ToolState]
+    own: bool = False
 
 
 class Ledger(Frozen):
@@ -65,8 +66,8 @@ class Ledger(Frozen):
     model_config = Frozen.model_config | {"populate_by_name": True}
 
 
-def ledger(runs: Sequence[StoredRun], agreed: Mapping[str, Sequence[str]] | None = None) -> Ledger:
-    """`agreed`: provider → the tools of its inventory, so that tools nobody touched are listed too."""
+def ledger(runs: Sequence[StoredRun], agreed: Mapping[str, Sequence[str]] | None = None, own: Collection[str] = ()) -> Ledger:
+    """`agreed`: provider → the tools of its inventory, so that tools nobody touched are listed too. `own`: those whose inventory is our own word."""
     entries = tuple(entry for run in sorted(runs, key=_when) for entry in entries_of(run))
     said: dict[str, dict[str, None]] = {}
     for run in runs:
@@ -77,7 +78,7 @@ def ledger(runs: Sequence[StoredRun], agreed: Mapping[str, Sequence[str]] | None
         standings=tuple(standings(entries)),
         entries=entries,
         not_proven={scenario: tuple(sentences) for scenario, sentences in sorted(said.items()) if sentences},
-        tools=tool_rows(coverage_of(runs), agreed or {}),
+        tools=tool_rows(coverage_of(runs), agreed or {}, own),
     )
 
 
@@ -157,13 +158,13 @@ def standings(entries: Sequence[Entry]) -> Iterator[Standing]:
         )
 
 
-def tool_rows(coverage: Iterable[ToolCoverage], agreed: Mapping[str, Sequence[str]]) -> tuple[ToolRow, ...]:
+def tool_rows(coverage: Iterable[ToolCoverage], agreed: Mapping[str, Sequence[str]], own: Collection[str] = ()) -> tuple[ToolRow, ...]:
     """Each tool at its best state per level, the tools that nobody touched included."""
     found: dict[tuple[str, str], dict[Level, ToolState]] = {(p, t): {} for p, tools in agreed.items() for t in tools}
     for seen in coverage:
         levels = found.setdefault((seen.provider, seen.tool), {})
         levels[seen.level] = max(levels.get(seen.level, "listed"), seen.state, key=TOOL_STATES.index)
-    return tuple(ToolRow(provider=p, tool=t, levels=levels) for (p, t), levels in sorted(found.items()))
+    return tuple(ToolRow(provider=p, tool=t, levels=levels, own=p in own) for (p, t), levels in sorted(found.items()))
 
 
 def coverage_of(runs: Iterable[StoredRun]) -> Iterator[ToolCoverage]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.claims.ledger import Ledger, ToolRow
 from harness.model.scenario import LEVELS
+from harness.model.verdict import ToolState
 from harness.report.inert import one_line, to_json
 
 _SIGN = {"listed": "l", "called": "c", "agreed": "A"}
@@ -47,11 +48,15 @@ def _tools(ledger: Ledger) -> Iterator[str]:
     for row in ledger.tools:
         yield f"  {f'{row.provider}/{row.tool}':<{width}}  " + "  ".join(_sign(row, level).ljust(len(level)) for level in LEVELS)
     for level in LEVELS:
-        states = [row.levels.get(level) for row in ledger.tools]
-        counts = (
-            f"{sum(s is not None for s in states)} listed, {sum(s in ('called', 'agreed') for s in states)} called, {states.count('agreed')} agreed"
-        )
-        yield f"  {level}: of {len(states)} tools {counts}"
+        others = [row.levels.get(level) for row in ledger.tools if not row.own]
+        own = [row.levels.get(level) for row in ledger.tools if row.own]
+        apart = f"; apart from them, of {len(own)} of our own bridges {_counts(own)}" if own else ""
+        yield f"  {level}: of {len(others)} tools {_counts(others)}{apart}"
+
+
+def _counts(states: Sequence[ToolState | None]) -> str:
+    called = sum(state in ("called", "agreed") for state in states)
+    return f"{sum(state is not None for state in states)} listed, {called} called, {states.count('agreed')} agreed"
 
 
 def _sign(row: ToolRow, level: str) -> str:

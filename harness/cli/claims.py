@@ -32,12 +32,20 @@ def claims(
     from harness.claims.text import document, summary
     from harness.cli.console import say, say_json
 
-    found = ledger([read_run(place) for place in run or [reports_dir / "latest"]], agreed_tools())
+    found = ledger([read_run(place) for place in run or [reports_dir / "latest"]], agreed_tools(), own_bridges())
     if json:
         say_json(document(found))
     else:
         say(summary(found))
     return 0
+
+
+def own_bridges() -> frozenset[str]:
+    """Providers whose inventory is our own word for a bridge of ours."""
+    from harness.inventory.store import load_inventories
+    from harness.scenario.files import data_root
+
+    return frozenset(name for name, found in load_inventories(data_root() / "inventories").items() if found.own)
 
 
 def agreed_tools() -> dict[str, tuple[str, ...]]:

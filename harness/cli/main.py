@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from harness.cli import bundle, claims, discover, drift, gate, gateway, judge, listing, merge, run
+from harness.cli import audit, bundle, claims, discover, doctor, drift, gate, gateway, history, judge, listing, login, merge, nightly, record, run, serve, spans, sweep
 from harness.errors import Exit, HarnessError
 
 OVERVIEW = """Acceptance and conformance harness for MCP tool gateways and the memory providers behind them.
@@ -62,7 +62,7 @@ def _options(
     """Options of the program itself; the commands have their own."""
 
 
-for module in (run, listing, discover, drift, judge, gate, claims, merge, bundle, gateway):
+for module in (run, record, listing, discover, drift, judge, gate, claims, merge, bundle, gateway, nightly, doctor, login, sweep, history, serve, spans, audit):
     module.register(app)
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from harness.cli.live_options import ALLOW_WRITE, ENV_FILE, HOME_FOLDER, MAX_CALLS, MAX_COST, MAX_SECONDS, REHEARSE
+from harness.cli.record_options import CASSETTES, NO_PROSE, RECORD
+
 if TYPE_CHECKING:
     from harness.cli.place import RunPlace
+    from harness.engine.tapes import Tapes
     from harness.errors import HarnessError
+    from harness.live.options import LiveOptions
     from harness.model.plan import Plan
     from harness.model.verdict import Results
 
@@ -31,6 +36,9 @@ Examples:
   harness run MEM-1 --report junit --report html
   harness run MEM-1 --defect skip-approval      must fail: the gateway is broken on purpose
   harness run --json --report none > results.json
+  harness run MEM-1 --level replayed
+  harness run MEM-1 --level local --record all --no-prose
+  harness run MEM-1 --level live --allow-write --max-calls 20
 """
 
 EPILOG = "Exit codes, several at once: 2, then 3, 4, 1, 5, 6 (see harness --help)."
@@ -50,6 +58,8 @@ class Request:
     defects: tuple[str, ...]
     reports: Path
     json: bool
+    live: LiveOptions | None = None
+    tapes: Tapes | None = None
 
 
 def _complete_scenario(incomplete: str) -> list[str]:
@@ -83,7 +93,19 @@ def run(
     defect: Annotated[list[str] | None, typer.Option(metavar="NAME[=VALUE]", help="Break the reference gateway on purpose; repeatable.")] = None,
     reports_dir: Annotated[Path, typer.Option(help="Where runs keep evidence and reports.")] = Path("reports"),
     json: Annotated[bool, typer.Option("--json", help="Print results.json instead of the summary.")] = False,
+    record: RECORD = "none",
+    cassettes: CASSETTES = None,
+    no_prose: NO_PROSE = False,
+    allow_write: ALLOW_WRITE = False,
+    max_calls: MAX_CALLS = 200,
+    max_seconds: MAX_SECONDS = 900.0,
+    max_cost: MAX_COST = None,
+    rehearse: REHEARSE = None,
+    home: HOME_FOLDER = Path(".harness"),
+    env_file: ENV_FILE = Path(".env"),
 ) -> int:
+    from harness.cli.record_options import tapes_for
+
     return execute(
         Request(
             select=tuple(select or ()),
@@ -96,12 +118,36 @@ def run(
             defects=tuple(defect or ()),
             reports=reports_dir,
             json=json,
+            tapes=tapes_for(record, cassettes, no_prose, level),
+            live=live_of(
+                level,
+                allow_write=allow_write,
+                max_calls=max_calls,
+                max_seconds=max_seconds,
+                max_cost=max_cost,
+                rehearse=rehearse,
+                home=home,
+                env_file=env_file,
+            ),
         )
     )
 
 
+def live_of(level: LevelWord, **told: Any) -> LiveOptions | None:
+    """What a live run was told; at other levels no credential is even looked for, and options of live runs are refused."""
+    from harness.cli.live_options import live_options
+    from harness.errors import UsageError
+
+    if level == "live":
+        return live_options(**told)
+    if told["allow_write"] or told["rehearse"]:
+        raise UsageError("--allow-write and --rehearse are for live runs", where=f"--level {level}", fix="add --level live")
+    return None
+
+
 def execute(request: Request) -> int:
     """Plan, run, judge, report. Whatever goes wrong once the run has a folder is in its reports as well as in the exit code."""
+    from harness.cli.history import keep
     from harness.cli.session import judged, nothing_run, open_run, publish, refuse_defects
     from harness.clock import SystemClock
     from harness.errors import HarnessError
@@ -120,17 +166,29 @@ def execute(request: Request) -> int:
         results = judged(place, trouble, clock)
     try:
         publish(results, formats, place)
+        if request.live is not None:
+            keep(request.reports, results, request.live)
     finally:  # also when the reports cannot be written, which then decides the exit code
         _tell(results, trouble, place, request)
     return results.exit_code
 
 
 def _plan(request: Request) -> Plan | HarnessError:
+    from harness.cli.record_options import one_version_each
     from harness.engine.plan import make_plan
     from harness.errors import HarnessError
 
     try:
-        return make_plan(request.select, level=request.level, target=request.target, protocol=request.protocol, providers=request.providers)
+        plan = make_plan(
+            request.select,
+            level=request.level,
+            target=request.target,
+            protocol=request.protocol,
+            providers=request.providers,
+            live=request.live,
+            tapes=request.tapes,
+        )
+        return one_version_each(plan) if request.tapes is not None and request.tapes.record != "none" else plan
     except HarnessError as trouble:
         return trouble
 
@@ -146,7 +204,18 @@ def _drive(plan: Plan, request: Request, place: RunPlace) -> HarnessError | None
 
     def work() -> None:
         with progress(len(plan.items)) as listener:
-            asyncio.run(run_plan(plan, jobs=request.jobs, evidence=place.evidence, run_id=place.run, defects=request.defects, listener=listener))
+            asyncio.run(
+                run_plan(
+                    plan,
+                    jobs=request.jobs,
+                    evidence=place.evidence,
+                    run_id=place.run,
+                    defects=request.defects,
+                    listener=listener,
+                    live=request.live,
+                    tapes=request.tapes,
+                )
+            )
 
     try:
         return attempt(work)

@@ -214,6 +214,20 @@ async def _handshake(wire: Wire, source: str, version: str, *, strict: bool) -> 
     return _greeting(result, result.get("serverInfo"), offered, modern=False)
 
 
+def greeting_of(method: str, result: Mapping[str, Any] | None, params: Any) -> Greeting | None:
+    """What a recorded answer to `initialize` or `server/discover` says; None when it is none."""
+    if result is None:
+        return None
+    meta = result.get("_meta")
+    if method == "initialize":
+        version, info = result.get("protocolVersion"), result.get("serverInfo")
+    else:
+        asked = params.get("_meta") if isinstance(params, Mapping) else None
+        version = asked.get(f"{META}protocolVersion") if isinstance(asked, Mapping) else None
+        info = meta.get(f"{META}serverInfo") if isinstance(meta, Mapping) else None
+    return _greeting(result, info, version if isinstance(version, str) else "", modern=method != "initialize")
+
+
 def _greeting(result: Mapping[str, Any], info: Any, version: str, *, modern: bool) -> Greeting:
     info = info if isinstance(info, Mapping) else {}
     instructions, capabilities = result.get("instructions"), result.get("capabilities")

@@ -31,7 +31,7 @@ class EventStream:
         events: list[bytes] = []
         for line in lines:
             if not line:
-                if self._data:
+                if any(self._data):  # an empty one carries only its id, for a client that would come back to it
                     events.append(b"\n".join(self._data))
                 self._data = []
             elif line.startswith(b"data:"):

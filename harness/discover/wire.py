@@ -82,7 +82,7 @@ def decode(text: str | bytes, limit: int) -> Any:
         raise WireProblem("malformed", error.what) from error
 
 
-def answer_in(value: Any, request_id: int) -> Mapping[str, Any] | None:
+def answer_in(value: Any, request_id: int | str) -> Mapping[str, Any] | None:
     """The result if `value` answers this request, None if it is some other message. Raises RpcFailure or WireProblem."""
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Mapping) or "method" in item or item.get("id") != request_id or isinstance(item.get("id"), bool):

@@ -13,7 +13,7 @@ import jsonschema_rs
 from jsonschema_rs.canonical import CanonicalKind, Containment, Satisfiability
 
 from harness.drift.document import Schema
-from harness.inventory.canonical import NotCanonical, canonical_bytes
+from harness.inventory.canonical import NotCanonical, exact_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def canonical(schema: Schema, *, formats: bool = False) -> Form | str:
     try:
         handle = jsonschema_rs.canonicalize(schema, draft=jsonschema_rs.Draft202012, validate_formats=formats, offline=True)
         found = handle.to_json_schema()
-        return Form(handle, found, canonical_bytes(found), handle.kind != CanonicalKind.RAW)
+        return Form(handle, found, exact_bytes(found), handle.kind != CanonicalKind.RAW)
     except (ValueError, NotCanonical, jsonschema_rs.ReferencingError) as error:
         return f"no canonical form: {brief(error)}"
 
@@ -57,7 +57,12 @@ def difference(left: Form, right: Form) -> Any:
 def impossible(schema: Schema) -> bool:
     """Whether it is proven that no value satisfies `schema`."""
     found = canonical(schema)
-    return isinstance(found, Form) and found.handle.satisfiability() == Satisfiability.NO
+    return isinstance(found, Form) and empty(found)
+
+
+def empty(form: Form) -> bool:
+    """The same for a form that is at hand."""
+    return form.handle.satisfiability() == Satisfiability.NO
 
 
 def disjoint(left: Schema, right: Schema) -> bool:

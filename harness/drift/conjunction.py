@@ -176,5 +176,17 @@ def item_parts(parts: Conjunction, index: int) -> tuple[Schema, ...]:
     return tuple(out)
 
 
+def contained(node: Mapping[str, Any]) -> int:
+    """How many items a schema's `contains` asks for at least; 0 without one."""
+    if "contains" not in node:
+        return 0
+    return least((dict(node),), "minContains") if "minContains" in node else 1
+
+
+def fewest_items(parts: Conjunction) -> int:
+    """How many items there are at least, by `minItems` and `contains`."""
+    return max([least(parts, "minItems"), *(contained(node) for node in parts)])
+
+
 def longest_prefix(parts: Conjunction) -> int:
     return max((len(node.get("prefixItems", [])) for node in parts), default=0)

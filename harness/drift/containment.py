@@ -18,7 +18,7 @@ from harness.drift.facets import array_holds, number_holds, string_holds
 from harness.drift.language import finite_texts
 from harness.drift.object_facets import object_holds
 from harness.drift.validators import first_opinion
-from harness.inventory.canonical import canonical_bytes, json_equal
+from harness.inventory.canonical import exact_bytes, json_equal
 
 FUEL = 4_000
 _FINITE = 256
@@ -53,7 +53,7 @@ class Prover:
     def text(self, node: Schema) -> bytes:
         known = self._texts.get(id(node))
         if known is None:
-            known = self._texts[id(node)] = (node, canonical_bytes(node))
+            known = self._texts[id(node)] = (node, exact_bytes(node))
         return known[1]
 
     def refers(self, node: Schema) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness.drift.refused import Refused
+from harness.inventory.canonical import exact_bytes
 from harness.inventory.walk import escape, schemas
 
 Schema = dict[str, Any] | bool
@@ -283,6 +284,29 @@ def _tidied(out: dict[str, Any]) -> dict[str, Any]:
         out.pop("minContains", None)
         out.pop("maxContains", None)
     return out
+
+
+def unordered(node: Any, *, data: bool = False) -> Any:
+    """A normalised schema with every list whose order says nothing in one order. Values inside `enum` and `const` stay as they are."""
+    if isinstance(node, list):
+        return node if data else [unordered(child) for child in node]
+    if not isinstance(node, dict) or data:
+        return node
+    out: dict[str, Any] = {}
+    for word, value in node.items():
+        if word in MAPS or word == "$defs":
+            out[word] = {name: unordered(child) for name, child in value.items()}
+        elif word == "dependentRequired" and isinstance(value, dict):
+            out[word] = {name: _in_order(names) for name, names in value.items()}
+        else:
+            out[word] = unordered(value, data=word in ("enum", "const"))
+            if word in ("allOf", "anyOf", "oneOf", "enum", "type", "required"):
+                out[word] = _in_order(out[word])
+    return out
+
+
+def _in_order(value: Any) -> Any:
+    return sorted(value, key=exact_bytes) if isinstance(value, list) else value
 
 
 def _on_cycles(edges: Mapping[str, list[str]]) -> set[str]:

@@ -47,8 +47,27 @@ class _Closer:
         out = self.inside(node)
         if node.get("additionalProperties") in _FREE and "unevaluatedProperties" not in node and self.declares(node):
             out.pop("additionalProperties", None)
-            out["unevaluatedProperties"] = False
+            # the plain word where it means the same: more is known of it
+            out["additionalProperties" if own and self.adds_nothing(node) else "unevaluatedProperties"] = False
         return out
+
+    def adds_nothing(self, node: dict[str, Any]) -> bool:
+        """Whether no branch evaluates a property that the node does not declare itself."""
+        stack: list[Schema] = [node]
+        for _ in range(64):
+            if not stack:
+                return True
+            here = stack.pop()
+            if isinstance(here, bool):
+                continue
+            others = here is not node and any(word in here for word in ("patternProperties", "additionalProperties", "unevaluatedProperties"))
+            if others or not here.get("properties", {}).keys() <= node["properties"].keys():
+                return False
+            target = self.document.target(here)
+            stack += [branch for word in ("allOf", "anyOf", "oneOf") for branch in here.get(word, [])]
+            stack += [here[word] for word in ("if", "then", "else") if word in here] + list(here.get("dependentSchemas", {}).values())
+            stack += [target] if target is not None else []
+        return False
 
     def push(self, node: dict[str, Any], word: str) -> Schema | None:
         """The same closing, done in the one place that describes the value; None when there is more than one."""

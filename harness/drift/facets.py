@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.drift import conjunction as con
 from harness.drift.conjunction import LENGTH_LIMIT, Conjunction
+from harness.drift.document import Schema
 from harness.drift.language import Window, outside, pattern_included
 from harness.drift.proving import Proving
 from harness.inventory.canonical import json_equal
@@ -56,7 +57,7 @@ def _whole(bound: tuple[Fraction, bool] | None, *, up: bool) -> tuple[Fraction, 
 def array_holds(prover: Proving, flat: Conjunction, right: dict[str, Any], depth: int) -> bool:
     if "unevaluatedItems" in right and not _plain(right):
         return False
-    fewest, longest = con.least(flat, "minItems"), _most_items(prover, flat)
+    fewest, longest = con.fewest_items(flat), _most_items(prover, flat)
     if fewest < con.least((right,), "minItems"):
         return False
     most = con.most((right,), "maxItems")
@@ -89,12 +90,18 @@ def _items_hold(prover: Proving, flat: Conjunction, right: Mapping[str, Any], lo
     prefix = right.get("prefixItems", [])
     rest = right.get("items", right.get("unevaluatedItems", True))
     last = max(len(prefix), con.longest_prefix(flat))  # from here on every item is alike, on both sides
+    every = _in_every_item(flat, longest)
     for index in range(last + 1):
         if longest is not None and index >= longest:
             return True
-        if not prover.proves(con.item_parts(flat, index), prefix[index] if index < len(prefix) else rest, depth + 1):
+        if not prover.proves((*con.item_parts(flat, index), *every), prefix[index] if index < len(prefix) else rest, depth + 1):
             return False
     return True
+
+
+def _in_every_item(flat: Conjunction, longest: int | None) -> list[Schema]:
+    """What `contains` asks of so many items that it is asked of all there can be."""
+    return [node["contains"] for node in flat if "contains" in node and longest is not None and longest <= con.contained(node)]
 
 
 def _contains_holds(prover: Proving, flat: Conjunction, right: Mapping[str, Any], longest: int | None, depth: int) -> bool:
@@ -109,11 +116,12 @@ def _contains_holds(prover: Proving, flat: Conjunction, right: Mapping[str, Any]
         return False
     if least == 0:
         return True
-    if con.least(flat, "minItems") < least:
+    fewest = con.fewest_items(flat)
+    if fewest < least:
         return False
     last = con.longest_prefix(flat)
-    sure = sum(prover.proves(con.item_parts(flat, index), wanted, depth + 1) for index in range(min(last, con.least(flat, "minItems"))))
-    rest = con.least(flat, "minItems") - last
+    sure = sum(prover.proves(con.item_parts(flat, index), wanted, depth + 1) for index in range(min(last, fewest)))
+    rest = fewest - last
     if rest > 0 and sure < least and prover.proves(con.item_parts(flat, last), wanted, depth + 1):
         sure += rest
     return bool(sure >= least)

@@ -17,6 +17,8 @@ _UNNAMED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "not", "dependent
 
 
 def object_holds(prover: Proving, flat: Conjunction, right: dict[str, Any], depth: int) -> bool:
+    if "unevaluatedProperties" in right and any(_looks_alike(prover, node, right) for node in flat):
+        right = {word: value for word, value in right.items() if word != "unevaluatedProperties"}
     if "unevaluatedProperties" in right:
         if _UNNAMED & set(right):
             return False
@@ -42,6 +44,16 @@ def object_holds(prover: Proving, flat: Conjunction, right: dict[str, Any], dept
         if not all(prover.proves(con.property_parts(flat, name), wanted, depth + 1) for wanted in _wanted(right, name)):
             return False
     return names is not None or _others_hold(prover, flat, right, depth)
+
+
+def _looks_alike(prover: Proving, node: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """Whether `right` leaves no property unevaluated that `node` evaluates, and asks the same of those that are left."""
+    words = (*_UNNAMED, "then", "else", "unevaluatedProperties")
+    mine, theirs = ({word: side[word] for word in words if word in side} for side in (node, right))
+    if prover.text(mine) != prover.text(theirs) or prover.refers(theirs):
+        return False
+    kept = all(set(node.get(word, {})) <= set(right.get(word, {})) for word in ("properties", "patternProperties"))
+    return kept and ("additionalProperties" in right or "additionalProperties" not in node)
 
 
 def _only(node: Mapping[str, Any], keyword: str) -> dict[str, Any]:

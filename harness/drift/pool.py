@@ -11,11 +11,12 @@ from harness.drift.document import Document, Schema
 from harness.drift.guard import below
 from harness.drift.language import Automaton, automaton, finite_texts, outside, texts
 from harness.drift.regex import NotRegular
-from harness.inventory.canonical import NotCanonical, canonical_bytes
+from harness.inventory.canonical import NotCanonical, exact_bytes
 
 _MANY = 80
 _FEW = 64
 MAX_COUNT = 2_000
+_EACH = {"number": 4, "string": 4}
 FORMATS = {
     "email": ["a@example.com"],
     "uri": ["https://example.com/a"],
@@ -44,6 +45,11 @@ class Pool:
     counts: tuple[int, ...]
 
     @property
+    def mixed(self) -> tuple[Any, ...]:
+        """A few of every type, for places where all of them would be too many."""
+        return tuple(value for word, values in self.by_type.items() for value in values[: _EACH.get(word, 2)])
+
+    @property
     def scalars(self) -> tuple[Any, ...]:
         return tuple(value for values in self.by_type.values() for value in values)
 
@@ -51,7 +57,7 @@ class Pool:
 def size_of(value: Any) -> tuple[int, bytes]:
     """Order of smallness: length of the canonical text, then the text."""
     try:
-        text = canonical_bytes(value)
+        text = exact_bytes(value)
     except NotCanonical:
         text = repr(value).encode("utf-8", "surrogatepass")
     return len(text), text
@@ -97,13 +103,26 @@ def pool_of(old: Document, new: Document) -> Pool:
         "object": ({},),
     }
     around = sorted({max(0, int(count) + step) for count in counts for step in (-1, 0, 1)} | {0, 1, 2})
-    names += [text for text in samples if len(text) < 40][:8]
+    names += [*_told_names(nodes), *[text for text in samples if len(text) < 40][:8]]
     return Pool(
         by_type,
         tuple(distinct(literals, 2 * _MANY)),
-        tuple(dict.fromkeys([*map(str, names), "x", "extra", "longer_name"])),
+        tuple(dict.fromkeys([*map(str, names), "x", "extra", "longer_name", ""])),
         tuple(n for n in around if n <= MAX_COUNT),
     )
+
+
+def _told_names(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Property names that `propertyNames` lists, or lengths of names that it draws a line at."""
+    stack = [node["propertyNames"] for node in nodes if isinstance(node.get("propertyNames"), dict)]
+    while stack:
+        node = stack.pop()
+        listed = [*(node["enum"] if isinstance(node.get("enum"), list) else []), *([node["const"]] if "const" in node else [])]
+        yield from (name for name in listed if isinstance(name, str))
+        for word in ("minLength", "maxLength"):
+            if _number(node.get(word)) and 0 <= node[word] < 100:
+                yield from ("n" * length for length in range(max(0, int(node[word]) - 1), int(node[word]) + 2))
+        stack += [child for _, child in below(node) if isinstance(child, dict)]
 
 
 def pattern_samples(patterns: list[str], named: int = 0) -> Iterator[str]:

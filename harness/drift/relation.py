@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from harness.drift.canonical_form import Form, brief, canonical, covers, impossible
+from harness.drift.canonical_form import Form, brief, canonical, covers, empty, impossible
 from harness.drift.conjunction import types
 from harness.drift.containment import OutOfFuel, Prover
-from harness.drift.document import Document, normalise
+from harness.drift.document import Document, normalise, unordered
 from harness.drift.documented import closed, ignored_arguments
 from harness.drift.guard import admitted, check_size
 from harness.drift.pool import nodes_of
@@ -104,7 +104,7 @@ class _Comparison:
 
     def relation(self) -> Relation:
         ignored = ignored_arguments(self.old, self.new)
-        if json_equal(self.old.schema, self.new.schema):
+        if json_equal(unordered(self.old.schema), unordered(self.new.schema)):
             return Relation(strict="equal", documented="equal", method="normal form")
         one, other = self.form(self.old), self.form(self.new)
         if isinstance(one, Form) and isinstance(other, Form) and one.modelled and other.modelled and one.text == other.text:
@@ -143,6 +143,8 @@ class _Comparison:
     def shown(self, left: Document, right: Document) -> _Half | None:
         """A proof of containment, or None."""
         inner, outer = self.form(left), self.form(right)
+        if isinstance(inner, Form) and empty(inner):
+            return _Half(True, "nothing satisfies it")
         if isinstance(inner, Form) and isinstance(outer, Form) and inner.modelled and outer.modelled:
             told = covers(outer, inner)
             if told is True:

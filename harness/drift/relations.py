@@ -9,8 +9,10 @@ from typing import Any
 from harness.drift.document import DRAFT_URIS, draft_of
 from harness.drift.guard import admitted
 from harness.drift.refused import Refused
+from harness.drift.relation import SAME, recheck, unproven
 from harness.inventory.canonical import text_hash
 from harness.inventory.facts import Fact
+from harness.inventory.shape import seal_defaults
 from harness.inventory.side import Side, ToolView
 from harness.model.drift import DriftSeverity, Relation, ToolRelation
 
@@ -41,15 +43,40 @@ def relations_between(old: Side, new: Side, relate: RelateSchemas) -> dict[str, 
 
 
 def _relation(old: ToolView, new: ToolView, relate: RelateSchemas) -> ToolRelation:
-    same = old.schema_hash is not None and old.schema_hash == new.schema_hash
     pair = _input(old), _input(new)
-    known = pair[0] is not None and pair[1] is not None
-    forth = _bomb(pair[1]) if same or not known else relate(pair[0], pair[1], _draft(old), _draft(new))
+    forth = _bomb(pair[1])
+    if pair[0] is not None and pair[1] is not None and not _same_hash(old, new):
+        alike = old.shape_hash is not None and old.shape_hash == new.shape_hash and _draft_of(old) == _draft_of(new) and _same_shape(old, new)
+        forth = (forth or SAME) if alike else relate(pair[0], pair[1], _draft(old), _draft(new))
     before, after = _output(old), _output(new)
     same_output = old.components is not None and new.components is not None and old.components.output_schema == new.components.output_schema
     both = isinstance(before, Mapping) and isinstance(after, Mapping)
     back = _bomb(after) if same_output or not both else relate(before, after, None, None)
     return ToolRelation(input=forth, output=back)
+
+
+def confirmed(relation: ToolRelation, old: Side, new: Side, tool: str) -> ToolRelation:
+    """A stored relation of a tool, with what its examples no longer show turned to unproven. Nothing is searched: for judges."""
+    before, after = ({view.name: view for view in side.views}.get(tool) for side in (old, new))
+    if before is None or after is None:
+        return ToolRelation()
+    doubt = unproven("the stored example does not hold for the schemas in the evidence")
+    drafts = (_draft(before), _draft(after))
+    forth, back = relation.input, relation.output
+    if forth is not None and not forth.refused and not recheck(_input(before), _input(after), forth, old_draft=drafts[0], new_draft=drafts[1]):
+        forth = doubt
+    if back is not None and not back.refused and not recheck(_output(before), _output(after), back):
+        back = doubt
+    return ToolRelation(input=forth, output=back)
+
+
+def _same_hash(old: ToolView, new: ToolView) -> bool:
+    return old.schema_hash is not None and old.schema_hash == new.schema_hash and (old.shape is None or new.shape is None or _same_shape(old, new))
+
+
+def _same_shape(old: ToolView, new: ToolView) -> bool:
+    """Equal by value: hashes round integers to doubles, as JavaScript does, and validators do not."""
+    return old.shape == new.shape or seal_defaults(old.shape) == seal_defaults(new.shape)
 
 
 def _input(view: ToolView) -> Any:
@@ -62,6 +89,11 @@ def _input(view: ToolView) -> Any:
 def _output(view: ToolView) -> Any:
     found = view.tool.output_schema if view.tool is not None else None
     return dict(found) if isinstance(found, Mapping) else None
+
+
+def _draft_of(view: ToolView) -> str | None:
+    """What the schema says of its draft, as a hash; None when it says nothing, or that is not known."""
+    return (view.prose or {}).get("/$schema")
 
 
 def _draft(view: ToolView) -> int | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.drift.rules import TABLE
 from harness.inventory.side import Side
 from harness.model.drift import DriftFinding, RiskRow
 from harness.model.risk import Risk, rank
 from harness.model.tool import Tool
 from harness.risk.oracle import Oracle
+
+SEVERITY_OF_RULE = {rule.id: rule.severity for rule in TABLE if rule.fact == "risk-disputed"}
 
 
 def hinted(annotations: Mapping[str, Any]) -> tuple[Risk | None, str]:
@@ -60,12 +63,12 @@ def risk_findings(rows: tuple[RiskRow, ...]) -> tuple[DriftFinding, ...]:
         for by, claim in (("the gateway", row.gateway), ("the inventory", row.inventory), ("the tool's hints", row.hints)):
             if claim is None or claim == row.oracle:
                 continue
-            under = rank(claim) < rank(row.oracle)
+            rule = "risk-under-claimed" if rank(claim) < rank(row.oracle) else "risk-over-claimed"
             why = f"oracle: {row.oracle_reason}" + (f"; hints: {row.hint_reason}" if by == "the tool's hints" else "")
             out.append(
                 DriftFinding(
-                    id="risk-under-claimed" if under else "risk-over-claimed",
-                    severity="risk" if under else "info",
+                    id=rule,
+                    severity=SEVERITY_OF_RULE[rule],
                     tool=row.tool,
                     pointer="/annotations" if by == "the tool's hints" else "/risk",
                     expected=row.oracle,

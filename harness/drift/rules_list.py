@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.drift.rule import Rule, tool
 from harness.inventory.facts import Fact
 from harness.inventory.side import Side, ToolView
+from harness.model.risk import rank
 
 PLAIN = tool()
 
@@ -133,6 +134,26 @@ LIST: tuple[Rule, ...] = (
         "review the tool; then correct the class or the inventory",
         (ToolView("find", risk="write"), ToolView("find", risk="read")),
         (ToolView("find", risk="write"), ToolView("find")),
+    ),
+    Rule(
+        "risk-under-claimed",
+        "risk",
+        "risk-disputed",
+        lambda fact: f"the gateway says {fact.new}, reviewed is {fact.old}: a harmful tool passes as harmless",
+        "raise the class in the gateway, or review the tool and record its class in the inventory",
+        (ToolView("find", risk="write"), ToolView("find", risk="read", status="active")),
+        (ToolView("find", risk="write"), ToolView("find", risk="destructive", status="active")),
+        when=lambda fact: rank(fact.new) < rank(fact.old),
+    ),
+    Rule(
+        "risk-over-claimed",
+        "info",
+        "risk-disputed",
+        lambda fact: f"the gateway says {fact.new}, reviewed is {fact.old}: people are asked where nothing is at stake",
+        "lower the class in the gateway, or review the tool and record its class in the inventory",
+        (ToolView("find", risk="read"), ToolView("find", risk="write", status="active")),
+        (ToolView("find", risk="write"), ToolView("find", risk="read", status="active")),
+        when=lambda fact: rank(fact.new) > rank(fact.old),
     ),
     Rule(
         "status-changed",

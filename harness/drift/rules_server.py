@@ -19,6 +19,10 @@ def _listed(*names: str, description: str | None = None, **known: object) -> Sid
     return Side("specimen", tools_views([Tool.from_wire(wire) for wire in wires]), server=ServerView(**known))  # type: ignore[arg-type]
 
 
+def _characters(count: int | None) -> str:
+    return "known by their hash only" if count is None else f"{count} characters"
+
+
 SERVER: tuple[Rule, ...] = (
     Rule(
         "server-name-changed",
@@ -51,7 +55,7 @@ SERVER: tuple[Rule, ...] = (
         "server-instructions-changed",
         "text",
         "server-instructions-changed",
-        lambda fact: f"the server's instructions changed ({fact.old} characters, now {fact.new})",
+        lambda fact: f"the server's instructions changed ({_characters(fact.old)}, now {_characters(fact.new)})",
         "read the new instructions as a model would, then accept them",
         (_side(instructions="Search first."), _side(instructions="Search last.")),
         (_side(instructions="Search first."), _side(instructions="Search first.")),

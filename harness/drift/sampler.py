@@ -165,23 +165,24 @@ class Sampler:
         full = {**base, **{name: values[0] for name, values in choices.items() if values}}
         yield base
         yield full
-        for start in (base, full):
-            for name, values in choices.items():
-                for value in values:
-                    yield {**start, name: value}
-        pairs = [name for name in choices if name not in base][:6]
-        yield from (
-            {**base, one: choices[one][0], other: choices[other][0]}
-            for one in pairs
-            for other in pairs
-            if one < other and choices[one] and choices[other]
-        )
-        for name in self.pool.names:
-            if name not in choices:
-                for value in [*self._property(node, name, at)[:3], *self.pool.scalars[:6]]:
-                    yield {**base, name: value}
+        strange = {
+            name: [*self._property(node, name, at)[:3], *self.pool.mixed] for name in self.pool.names if name not in choices
+        }  # by pattern, or what the rest may hold
+        for rank in range(max(map(len, [*choices.values(), *strange.values()]), default=0)):  # every name has its turn before any has its next
+            for start in (base, full):
+                yield from ({**start, name: values[rank]} for name, values in choices.items() if rank < len(values))
+            if rank % 3 == 0:  # an open object takes any name: those must not crowd out the declared ones
+                yield from ({**base, name: values[rank // 3]} for name, values in strange.items() if rank // 3 < len(values))
+        yield from self._pairs(base, {**{name: values for name, values in choices.items() if name not in base}, **strange})
         for count in self.pool.counts:
             yield {**base, **dict.fromkeys([f"k{index}" for index in range(max(0, count - len(base)))], "a")}
+
+    def _pairs(self, base: dict[str, Any], choices: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+        """Two more names at once."""
+        names = [name for name, values in choices.items() if values][:8]
+        for position, one in enumerate(names):
+            for other in names[position + 1 :]:
+                yield {**base, one: choices[one][0], other: choices[other][0]}
 
     def _property(self, node: Mapping[str, Any], name: str, at: _Depth) -> list[Any]:
         parts = node_property(node, name)

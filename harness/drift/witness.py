@@ -144,11 +144,11 @@ def neighbours(value: Any, pool: Pool) -> Iterator[Any]:
             yield from (put(value, (*path, key), NONE) for key in part)
             for name in pool.names:
                 if name not in part:
-                    for extra in [*pool.scalars[:12], *pool.literals[:6], *part.values()]:
+                    for extra in [*pool.mixed, *pool.literals[:6], *part.values()]:
                         yield put(value, path, {**part, name: extra})
         elif isinstance(part, list):
             yield from (put(value, (*path, index), NONE) for index in range(len(part[:4])))
-            for extra in [*part[:2], *pool.scalars[:12], *pool.literals[:6]]:
+            for extra in [*part[:2], *pool.mixed, *pool.literals[:6]]:
                 yield put(value, path, [*part, extra])
             if part:
                 yield from (put(value, path, (part * (count // len(part) + 1))[:count]) for count in pool.counts if count > len(part))

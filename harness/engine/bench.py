@@ -13,8 +13,12 @@ from typing import Self
 import httpx2
 
 from harness.clock import Clock, SystemClock, TestClock
+from harness.engine.development import phrases
 from harness.engine.legs import LegSource, open_source
+from harness.engine.tapes import Tapes
 from harness.errors import HarnessError
+from harness.live.home import prepare
+from harness.live.session import LiveSession
 from harness.model.exchange import Sequencer
 from harness.model.manifest import Manifest
 from harness.model.scenario import Level
@@ -46,6 +50,9 @@ class BenchOptions:
     still: bool = False
     defects: Sequence[str] = ()
     names: Names = field(default_factory=Names)
+    tapes: Tapes = field(default_factory=Tapes)
+    live: LiveSession | None = None
+    """The rules of a live run; None for every other."""
 
 
 class Bench:
@@ -62,6 +69,8 @@ class Bench:
         self.tap: Tap
         self.gateway: RunningTarget
         self._transport: httpx2.AsyncHTTPTransport
+        self.development: tuple[str, ...] = ()
+        """What the gateway has loosened for development, for the reports."""
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -78,25 +87,37 @@ class Bench:
         self.tap = await self._stack.enter_async_context(Tap(serving, self.sequencer, self.target_kind.tap_port))
         for provider in options.providers:
             manifest = options.manifests[provider]
-            self.sources[provider] = await self._stack.enter_async_context(open_source(manifest, options.level, serving, self.work_dir))
+            self.sources[provider] = await self._stack.enter_async_context(open_source(manifest, options.level, serving, self.work_dir, options.live))
         launch = LaunchOptions(
             work_dir=self.work_dir,
-            mapped={wildcard(m): self.tap.tls_address for m in self._mapped()},
+            mapped=dict.fromkeys(self._mapped(), self.tap.tls_address),
             ca_file=self.tap.ca_file if self._mapped() else None,
             test_clock=options.still and "test_clock" in self.target_kind.abilities,
             defects=tuple(self._defects()),
+            allow_loopback=options.live is None,
+            lab=options.live is None and options.still,
+            store=prepare(options.live.options.home) if options.live and any(s.signed_in for s in self.sources.values()) else None,
         )
         self.gateway = await self._stack.enter_async_context(self.target_kind.launch(launch))
+        self.development = await self._development()
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
         transport = httpx2.AsyncHTTPTransport(verify=ssl.create_default_context(), limits=limits, trust_env=False)
         self._transport = await self._stack.enter_async_context(transport)
+
+    async def _development(self) -> tuple[str, ...]:
+        try:
+            return phrases(await self.gateway.health())
+        except HarnessError:
+            return ()  # a gateway without health says nothing of itself; one that is down shows in every item
 
     def agent_client(self, headers: Mapping[str, str]) -> httpx2.AsyncClient:
         """A client with headers of its own over the bench's one transport: a TLS context per agent would cost more than its calls."""
         return httpx2.AsyncClient(transport=AgentTransport(self._transport), headers=headers, trust_env=False, timeout=httpx2.Timeout(60.0))
 
-    def _mapped(self) -> list[Manifest]:
-        return [self.options.manifests[p] for p in self.options.providers if self.options.manifests[p].mount == "mapped"]
+    def _mapped(self) -> list[str]:
+        """Host patterns under which the tap stands in."""
+        mapped = [(s, self.options.manifests[p]) for p, s in self.sources.items() if s.mapped]
+        return [source.host or wildcard(manifest) for source, manifest in mapped]
 
     def _defects(self) -> list[str]:
         """bypass-tap takes the direct address of a provider: the one thing only the bench knows."""
@@ -119,6 +140,6 @@ class Bench:
 
 
 def wildcard(manifest: Manifest) -> str:
-    """`https://{tenant}.aws.cognee.ai` → `*.aws.cognee.ai`."""
+    """`https://{tenant}.aws.cognee.ai` → `*.aws.cognee.ai`; `https://memory.papr.ai` → `*.memory.papr.ai`, see host_of."""
     host = manifest.endpoint.split("://", 1)[-1].split("/", 1)[0]
-    return "*" + host[host.index("}") + 1 :] if "{" in host else host
+    return "*" + host[host.index("}") + 1 :] if "{" in host else f"*.{host}"

@@ -4,27 +4,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from statistics import median
 
 from harness.drift.compare import compare
 from harness.engine.coverage import tool_coverage
+from harness.engine.development import sentence
+from harness.engine.timeline import timeline
 from harness.engine.vocabulary import kinds
 from harness.errors import Exit, HarnessError, fold_exit
 from harness.expect.base import LegKind
 from harness.expect.view import View
 from harness.inventory.side import catalog_side, inventory_side
+from harness.live.visibility import queued, visible
 from harness.model.evidence import PlanItemRecord, RunRecord, StepRecord, Trouble
 from harness.model.finding import Finding
 from harness.model.scenario import LEVELS, Level, Scenario
 from harness.model.verdict import ClaimVerdict, Outcome, Results, Verdict
 
 COMPARED = ("names", "parameters", "risk", "shape", "hash")
+OWN = "own_"
+"""Before an aspect: a bridge of ours was compared with what we ourselves wrote down of it."""
 INCOMPLETE_IDS = frozenset({"untestable", "witness-blind", "scenario-broken-off", "could-not-tell", "prerequisite-missing"})
 TWO_WITNESSES = "two witnesses, agent and tap: the target keeps no record of calls, so what is proven here is proven without an audit"
+PREREQUISITES: Mapping[str, tuple[str, str]] = {
+    "credentials": ("credentials-missing", "`harness doctor` says what is missing; what cannot be run is never a pass"),
+    "consent": ("consent-missing", "allow it, or select scenarios that need it not; what cannot be run is never a pass"),
+    "foreign": ("foreign-data", "use values made of ${nonce} or ${run.id}, or captured from what the run made"),
+}
+"""Kind of a live run's reason → the finding's id, and what to do."""
+REHEARSED = "rehearsed: the live path, with stand-ins of ours under the providers' real names; nothing here is evidence about a provider"
 BY_ID: Mapping[str, Exit] = {
     "unreachable": Exit.UNREACHABLE,
     "credentials-missing": Exit.CREDENTIALS,
     "port-in-use": Exit.USAGE,
     "usage": Exit.USAGE,
+    "consent-missing": Exit.CREDENTIALS,
+    "foreign-data": Exit.USAGE,
 }
 
 
@@ -62,17 +77,27 @@ def fold(start: PlanItemRecord, scenario: Scenario, view: View, evaluated: Seque
         attempts={r.step: r.attempts for r in steps if r.attempts > 1},
         tools=tool_coverage(start, view),
         witnesses=2 if start.two_witness else 3,
-        notes=(TWO_WITNESSES,) if start.two_witness else (),
+        latency_ms=latency_of(view),
+        timeline=timeline(view, found),
+        development=start.development,
+        visibility=visible(scenario, view.records, view.providers, view.manifests, frozenset(f.step for f in found if f.severity != "warn")),
+        queued=queued(view.records, view.providers, view.manifests),
+        recorded=start.recorded,
+        rehearsed=start.rehearsed,
+        notes=tuple(one.told() for one in start.recorded)
+        + ((TWO_WITNESSES,) if start.two_witness else ()) + ((REHEARSED,) if start.rehearsed else ()),
     )
 
 
 def prerequisite(scenario: Scenario, reason: str) -> Finding:
+    kind, colon, rest = reason.partition(": ")
+    told, fix = PREREQUISITES.get(kind if colon else "", ("", "make it available, or select another level; what cannot be run is never a pass"))
     return Finding(
-        id="prerequisite-missing",
+        id=told or "prerequisite-missing",
         severity="error",
-        message=reason,
+        message=rest if told else reason,
         where=str(scenario.location),
-        fix="make it available, or select another level; what cannot be run is never a pass",
+        fix=fix,
     )
 
 
@@ -146,6 +171,12 @@ def level_of(start: PlanItemRecord, rests_on: Collection[LegKind]) -> Level:
     return min(legs.values() or [start.level], key=LEVELS.index)
 
 
+def latency_of(view: View) -> float | None:
+    """Milliseconds, the median over the scenario's calls."""
+    found = [c.latency_ms for c in view.clients if c.method == "tools/call"]
+    return round(median(found), 3) if found else None
+
+
 def counts_of(view: View) -> dict[str, int]:
     calls = [c for c in view.clients if c.method == "tools/call"]
     counts = {"calls": len(calls), "dispatches": len(view.dispatches), "audit_records": len(view.audit)}
@@ -164,7 +195,7 @@ def compared(view: View) -> dict[str, int]:
         side = catalog_side("catalog", entries, complete=bool(catalog.data.get("complete", True)), assumed=view.assumed_of(connection))
         report = compare(inventory_side(inventory), side, against="fake" if view.level == "fake" else "local")
         for aspect in COMPARED:
-            total[aspect] += getattr(report, aspect).compared
+            total[aspect if not inventory.own else OWN + aspect] += getattr(report, aspect).compared
     return dict(total)
 
 
@@ -187,7 +218,7 @@ def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Resu
         started_at=starts[0].at if starts else "",
         ended_at=ends[-1].at if ends else "",
         harness_version=starts[0].harness_version if starts else "",
-        level_line=level_line(verdicts),
+        level_line=level_line(verdicts) + sentence(verdicts),
         exit_code=int(fold_exit(codes)),
         exit_reasons=tuple(dict.fromkeys(reasons)),
         totals={word: totals.get(word, 0) for word in ("pass", "fail", "error", "not_applicable")},
@@ -218,7 +249,8 @@ def comparison_of(verdicts: Sequence[Verdict]) -> dict[str, int]:
         counts = {k.removeprefix("compared_"): n for k, n in verdict.counts.items() if k.startswith("compared_")}
         if len(verdict.providers) == 1 and sum(counts.values()) > sum(best.get(verdict.providers, {}).values()):
             best[verdict.providers] = counts
-    return {aspect: sum(c.get(aspect, 0) for c in best.values()) for aspect in COMPARED}
+    totals = {aspect: sum(c.get(aspect, 0) for c in best.values()) for aspect in (*COMPARED, *(OWN + each for each in COMPARED))}
+    return {aspect: count for aspect, count in totals.items() if count or not aspect.startswith(OWN)}
 
 
 def level_line(verdicts: Sequence[Verdict]) -> str:
@@ -230,6 +262,8 @@ def level_line(verdicts: Sequence[Verdict]) -> str:
         "local": "providers' own server software on this machine",
         "live": "providers' hosted endpoints",
     }
+    if recorded := sorted({f"at {r.level} on {r.on[:10]}" for v in verdicts for r in v.recorded}):
+        words["replayed"] += ": " + ", ".join(recorded)
     line = "Evidence level: " + "; ".join(f"{level} ({words[level]})" for level in levels)
     below = sorted({c.level for v in verdicts for c in v.claims if LEVELS.index(c.level) < LEVELS.index(v.level)}, key=LEVELS.index)
     return line + "".join(f"; claims marked {level} rest on a lower leg and prove no more than {level} evidence does" for level in below)

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.expect.audit_table import name_of, spell
 from harness.expect.view import View
+from harness.live.things import left_behind
 from harness.model.digest import NotCanonical, canonical_text
 from harness.model.evidence import ClientExchange, EvidenceRecord, PlanItemRecord, StepRecord, Trouble
 from harness.model.finding import Finding
@@ -81,6 +82,9 @@ def trouble_id(trouble: Trouble) -> str:
         "CredentialsMissing": "credentials-missing",
         "PortInUse": "port-in-use",
         "UsageError": "usage",
+        "BudgetSpent": "budget-spent",
+        "ConsentMissing": "consent-missing",
+        "ForeignData": "foreign-data",
     }.get(trouble.type, "unreachable" if trouble.exit_code == 4 else "could-not-tell")
 
 
@@ -203,6 +207,33 @@ def access_was_restored(scenario: Scenario, view: View) -> Iterator[Finding]:
             )
 
 
+def replay_was_whole(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`replay-unmatched`, `replay-unused`: what was asked and what was recorded are not the same."""
+    ends = [r for r in view.records if isinstance(r, PlanItemRecord) and r.phase == "end"]
+    for connection in view.providers:
+        for read in view.controls("replay", connection):
+            for lost in read.data["unmatched"]:
+                near = "" if lost["nearest"] is None else f"; the nearest is interaction {lost['nearest']}"
+                yield Finding(
+                    id="replay-unmatched",
+                    severity="error",
+                    message=f"{connection}: {read.data['file']} holds no answer to: {lost['asked']}{near}",
+                    where=str(scenario.location),
+                    expected="a request that was recorded",
+                    actual=lost["diff"],
+                    fix="see the diff: mend the gateway if it asks wrongly, record again if it is right to ask anew",
+                )
+            for left in () if ends and ends[-1].trouble else read.data["unused"]:
+                yield Finding(
+                    id="replay-unused",
+                    severity="fail" if left["tool"] else "warn",
+                    message=f"{connection}: {read.data['file']}, interaction {left['number']}: recorded, and never asked for: {left['what']}",
+                    where=str(scenario.location),
+                    expected="every recorded exchange, once",
+                    fix="find out why the gateway does not ask any more; record again if it is right",
+                )
+
+
 def cleanup_worked(scenario: Scenario, view: View) -> Iterator[Finding]:
     """`cleanup-failed`: something the scenario made is still there (a warning: it changes no claim)."""
     for record in view.records:
@@ -231,6 +262,37 @@ def not_cleaned(record: EvidenceRecord) -> tuple[str, Any] | None:
     return f"{record.tool} failed", record.said.get("reason") or record.transport_error
 
 
+def live_rules_held(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`live-guard`: the gateway sent what the rules of a live run forbid; it was stopped at the tap."""
+    for connection, exchange in view.exchanges:
+        rule = next((f for f in (exchange.fault or "").split(",") if f.startswith("live-guard")), "")
+        if rule:
+            what = exchange.tool or exchange.rpc_method or exchange.path
+            yield Finding(
+                id="live-guard",
+                severity="error",
+                message=f"{connection}: {what} was stopped before the provider ({rule.partition(':')[2]})",
+                where=str(scenario.location),
+                fix="see docs/live.md for the rules; a gateway that repeats or hurries requests runs into them",
+            )
+
+
+def nothing_left_behind(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`left-behind`: a live run made something that is still at the provider (a warning: it changes no claim)."""
+    if view.item is None or not (view.item.level == "live" or view.item.rehearsed):
+        return
+    for thing in left_behind(view.records, view.providers, view.manifests):
+        way = f"by {' or '.join(thing.spec.removed_by)}" if thing.spec.removed_by else "by none of the provider's tools"
+        yield Finding(
+            id="left-behind",
+            severity="warn",
+            message=f"left at the provider: {thing.shown} (made by {thing.tool}, removable {way})",
+            where=str(scenario.location),
+            actual={"provider": thing.provider, "kind": thing.kind, "id": thing.id, "names": list(thing.names), "tool": thing.tool},
+            fix="run harness sweep" if thing.spec.removed_by else "remove it by hand",
+        )
+
+
 CHECKS: tuple[Check, ...] = (
     ran_to_the_end,
     witness_was_awake,
@@ -239,4 +301,7 @@ CHECKS: tuple[Check, ...] = (
     audit_is_complete,
     access_was_restored,
     cleanup_worked,
+    replay_was_whole,
+    live_rules_held,
+    nothing_left_behind,
 )

@@ -17,10 +17,15 @@ from harness.engine.bench import Bench
 from harness.engine.documents import Documents
 from harness.engine.evidence_log import EvidenceLog
 from harness.engine.polling import Poll, holds
+from harness.engine.related import relations_of
 from harness.engine.set_up import SetUp
+from harness.engine.tapes import Tapes, bound, recorded_by, source_of, unthread
 from harness.engine.vocabulary import verbs
 from harness.errors import HarnessError, Untestable, UsageError
 from harness.fake.kit import providers as stand_ins
+from harness.live.home import TENANT
+from harness.live.prerequisites import called
+from harness.live.session import LiveItem
 from harness.model.answer import json_of, pointer
 from harness.model.evidence import (
     AuditRecord,
@@ -58,9 +63,23 @@ class ItemRun:
     tenant: str = ""
     gateway_run: str = ""
     permissions_before: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    live: LiveItem | None = None
+    """The rules of a live run, for this item."""
+
+    @property
+    def tapes(self) -> Tapes:
+        return self.bench.options.tapes
 
     def emit(self, record: EvidenceRecord) -> None:
         self.records.append(self.log.record(record))
+        if self.live is not None:
+            self.live.observe(record)
+
+    async def admit(self, connection: str, tool: str, arguments: Mapping[str, Any], phase: Phase) -> None:
+        if self.live is None:
+            return
+        left = await self.live.admit(self.legs[connection].provider, tool, arguments, phase)
+        self.need_stage().step_timeout_s = min(Stage.step_timeout_s, max(left, 1.0))
 
     # ---- the whole
 
@@ -76,10 +95,15 @@ class ItemRun:
         except HarnessError as error:  # the agent's own session could not be closed in order
             trouble = trouble or as_trouble(error)
         await self._collect()
+        for record in await relations_of(self.item.id, self.item.scenario, self.documents.view(self.records, self.item.scenario)):
+            self.emit(record)
+        if self.live is not None:
+            self.emit(NoteRecord(item=self.item.id, text="live spending so far", data=self.live.session.spending.told()))
         try:
             await told(self.bench.gateway.close_tenant(self.tenant), self.item.id)
         except HarnessError as error:  # a gateway that died is the cause of whatever went before
             trouble = as_trouble(error)
+        trouble = await unthread(self, trouble)
         self._release()
         self._end(trouble, time.monotonic() - began)
 
@@ -101,8 +125,12 @@ class ItemRun:
         """Writes the opening record; False when there is nothing to run."""
         scenario, item = self.item.scenario, self.item
         nonce = self.bench.options.names.nonce()
-        self.tenant = f"t-{nonce}"
-        self.bindings = Bindings.start(scenario.let, run_id=f"{self.run_id}-{nonce}", nonce=nonce)
+        self.tenant = TENANT if any(source.signed_in for source in self.bench.sources.values()) else f"t-{nonce}"
+        if self.bench.options.live is not None:
+            scenario_providers = {name: spec.provider or name for name, spec in scenario.connections.items()}
+            owed = [named for step in scenario.cleanup if (named := called(scenario, step))[1]]
+            self.live = self.bench.options.live.item(nonce, scenario_providers, owed)
+        self.bindings, trouble = self._bound(nonce)
         keys, embedded = self.documents.of(scenario)
         self.emit(
             PlanItemRecord(
@@ -113,7 +141,7 @@ class ItemRun:
                 level=item.level,
                 target=item.target,
                 protocol=item.protocol,
-                legs=self._leg_levels(),
+                legs={} if trouble else self._leg_levels(),
                 bindings=dict(self.bindings.values),
                 documents=keys,
                 embedded=embedded,
@@ -125,19 +153,40 @@ class ItemRun:
                 untestable=item.untestable,
                 missing=item.missing,
                 not_applicable=item.not_applicable,
+                recorded=() if trouble else recorded_by(self),
+                rehearsed=item.rehearsed,
+                development=self.bench.development,
             )
         )
-        if not item.runnable:
-            self._end(None, 0.0)
+        if not item.runnable or trouble:
+            self._end(trouble, 0.0)
             return False
         return True
 
+    def _bound(self, nonce: str) -> tuple[Bindings, Trouble | None]:
+        try:
+            return bound(self, nonce), None
+        except HarnessError as error:  # a recording that does not fit
+            return Bindings({"run.id": "", "nonce": ""}), as_trouble(error)
+
+    # ---- for work outside of scenarios
+
+    def open(self, rules: LiveItem) -> None:
+        """Begin an item without steps, under rules of its own."""
+        self._start()
+        self.live = rules
+
+    async def close(self, trouble: Trouble | None) -> None:
+        """Write down what the witnesses hold, and let go of everything."""
+        await self._collect()
+        self._release()
+        self._end(trouble, 0.0)
+
     def _leg_levels(self) -> dict[str, Any]:
-        sources = self.bench.sources
         return {
             f"{name}/{what}": level
             for name, spec in self.item.scenario.connections.items()
-            if (source := sources.get(spec.provider or name))
+            if (source := source_of(self, name, spec.provider or name))
             for what, level in (("schema", source.schema_level), ("memory", source.memory_level))
         }
 

@@ -6,14 +6,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import harness.target
+from harness.clock import SystemClock
+from harness.engine.tapes import Tapes, unusable
 from harness.engine.vocabulary import load_vocabulary, manifests
 from harness.errors import Incomplete, UsageError
 from harness.fake.kit import providers as stand_ins
+from harness.inventory.store import load_inventories
+from harness.live.options import LiveOptions
+from harness.live.prerequisites import lacking as live_lacking
 from harness.local.base import servers
 from harness.model.plan import Plan, PlanItem
 from harness.model.scenario import LEVELS, PROTOCOLS, Level, Scenario
 from harness.registry import Registry, discover_plugins, suggest
-from harness.scenario.files import data_root
+from harness.risk.oracle import Oracle
+from harness.scenario.files import data_root, inventories_folder
 from harness.scenario.load import load_scenarios
 from harness.scenario.select import Selection, select, sources
 from harness.target.base import ABILITIES, Target
@@ -44,8 +50,12 @@ def make_plan(
     protocol: str | None = None,
     providers: Sequence[str] = (),
     paths: Sequence[Path] = (),
+    live: LiveOptions | None = None,
+    tapes: Tapes | None = None,
 ) -> Plan:
-    """Raises UsageError or LoadErrors (2), Incomplete when nothing is selected (5)."""
+    """`live`: what a plan of level live was allowed. `tapes`: the recordings of a plan of level replayed, the shipped ones by default.
+
+    Raises UsageError or LoadErrors (2), Incomplete when nothing is selected (5)."""
     if level not in LEVELS:
         raise UsageError(f"unknown level {level!r}", where="--level", fix=suggest(level, list(LEVELS)))
     if protocol not in (None, "all", *PROTOCOLS):
@@ -60,7 +70,23 @@ def make_plan(
     if not chosen or found.idle:
         raise nothing_selected(found, wanted)
     the_level: Level = next(lv for lv in LEVELS if lv == level)
-    return Plan(items=tuple(item for s in chosen for item in items_of(s, the_level, target, protocol)))
+    if the_level == "live":
+        live = live or LiveOptions()
+        oracle = Oracle(load_inventories(inventories_folder()))
+        return Plan(items=tuple(item for s in chosen for item in live_items_of(s, live, oracle, target, protocol)))
+    items = tuple(item for s in chosen for item in items_of(s, the_level, target, protocol))
+    return Plan(items=replayable(items, tapes or Tapes()) if the_level == "replayed" else items)
+
+
+def replayable(items: tuple[PlanItem, ...], tapes: Tapes) -> tuple[PlanItem, ...]:
+    """What is wrong with the recording of each, or that there is none, stands in the item."""
+    inventories, now = load_inventories(inventories_folder()), SystemClock().now()
+    return tuple(
+        item
+        if item.not_applicable
+        else item.model_copy(update={"missing": item.missing + unusable(item.scenario, item.protocol, tapes, inventories, now)})
+        for item in items
+    )
 
 
 def nothing_selected(found: Selection, wanted: Sequence[str]) -> Incomplete:
@@ -92,6 +118,24 @@ def items_of(scenario: Scenario, level: Level, target: str, protocol: str | None
     ]
 
 
+def live_items_of(scenario: Scenario, live: LiveOptions, oracle: Oracle, target: str, protocol: str | None) -> list[PlanItem]:
+    """What is missing for a live run stands in the items; a rehearsed one is planned as live and says fake."""
+    reasons = live_lacking(scenario, manifests(data_root()), oracle, live)
+    found = items_of(scenario, "live", target, protocol)
+    lacks = "" if "mapped" in target_for(target).abilities else "mapped: the provider must be reached under its real name"
+    return [
+        item.model_copy(
+            update={
+                "missing": () if item.not_applicable else reasons,
+                "untestable": item.untestable or ((lacks,) if lacks and not item.not_applicable else ()),
+                "level": "fake" if live.rehearsed else "live",
+                "rehearsed": live.rehearsed,
+            }
+        )
+        for item in found
+    ]
+
+
 def out_of_reach(scenario: Scenario, target: Target, protocol: str) -> Iterator[str]:
     """What the scenario's connections need and the target has not: "ability: what for"."""
     if protocol not in target.protocols:
@@ -105,6 +149,8 @@ def out_of_reach(scenario: Scenario, target: Target, protocol: str) -> Iterator[
             needed.setdefault("permissions", ", ".join(f"{name}.{tool} is to be {word}" for tool, word in spec.permissions.items()))
         if spec.quarantine:
             needed.setdefault("quarantine", f"{name} is to be quarantined")
+        if spec.setup == "draft" or spec.transport == "local":
+            needed.setdefault("setup", f"{name} is to be set up step by step" if spec.setup == "draft" else f"{name} is to be a local server")
         if manifest is not None and manifest.transport != "mcp_http":
             needed.setdefault("bridges", f"{name} has no MCP endpoint")
         if manifest is not None and manifest.mount == "mapped":
@@ -121,6 +167,8 @@ def unavailable(provider: str, level: Level) -> str:
             return f"{provider} has no server of its own that runs on this machine"
         reason = servers()[provider].missing()
         return f"{provider}: {reason}" if reason else ""
+    if level in ("live", "replayed"):
+        return ""  # said by the plan of a live run, which knows what it was allowed, or of a replay, which knows its recordings
     return f"{provider} is not available at level {level} in this version"
 
 

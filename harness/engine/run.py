@@ -18,13 +18,18 @@ from harness.engine.documents import Documents, read_documents
 from harness.engine.evidence_log import EvidenceLog
 from harness.engine.item import ItemRun, as_trouble
 from harness.engine.plan import providers_of, target_for
+from harness.engine.tapes import Tapes
 from harness.engine.vocabulary import kinds, manifests
 from harness.errors import HarnessError, Untestable
+from harness.inventory.store import load_inventories
+from harness.live.options import LiveOptions
+from harness.live.session import LiveSession
 from harness.model.evidence import ProcessRecord, RunRecord
 from harness.model.location import Location
 from harness.model.plan import Plan, PlanItem
 from harness.model.scenario import Scenario
-from harness.scenario.files import data_root
+from harness.risk.oracle import Oracle
+from harness.scenario.files import data_root, inventories_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,24 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
-async def run_plan(plan: Plan, *, jobs: int, evidence: Path, run_id: str, defects: Sequence[str] = (), listener: Listener | None = None) -> None:
-    """Writes the evidence log. Raises HarnessError when the bench itself cannot be had; evidence so far is kept."""
+async def run_plan(
+    plan: Plan,
+    *,
+    jobs: int,
+    evidence: Path,
+    run_id: str,
+    defects: Sequence[str] = (),
+    listener: Listener | None = None,
+    live: LiveOptions | None = None,
+    tapes: Tapes | None = None,
+) -> None:
+    """Writes the evidence log. `live`: the plan's own, when it is a live one.
+
+    Raises HarnessError when the bench itself cannot be had; evidence so far is kept."""
     log = EvidenceLog(evidence, Redactor())
     try:
         log.record(start_record(plan, run_id, jobs, defects))
-        runner = Runner(log, run_id, defects, listener)
+        runner = Runner(log, run_id, defects, listener, live_session(live) if live else None, tapes)
         await runner.run(plan, jobs)
         log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat()))
     except HarnessError as error:
@@ -69,11 +86,21 @@ def start_record(plan: Plan, run_id: str, jobs: int, defects: Sequence[str]) -> 
 class Runner:
     """Runs items on benches: one shared by those that disturb nobody, one whose time stands still for the others."""
 
-    def __init__(self, log: EvidenceLog, run_id: str, defects: Sequence[str], listener: Listener | None) -> None:
+    def __init__(
+        self,
+        log: EvidenceLog,
+        run_id: str,
+        defects: Sequence[str],
+        listener: Listener | None,
+        live: LiveSession | None = None,
+        tapes: Tapes | None = None,
+    ) -> None:
         self.log = log
         self.run_id = run_id
         self.defects = defects
         self.listener = listener
+        self.live = live
+        self.tapes = tapes or Tapes()
 
     async def run(self, plan: Plan, jobs: int) -> None:
         documents = documents_for(plan.items)
@@ -83,10 +110,11 @@ class Runner:
             alone = [item for item in mine if item.scenario.private_bench]
             for items, still in ((shared, False), (alone, True)):
                 if items:
-                    await self._on_bench(items, documents, jobs=1 if still else jobs, still=still)
+                    # A hosted provider is asked one thing at a time: its host is one, and so is the account.
+                    await self._on_bench(items, documents, jobs=1 if still or self.live else jobs, still=still and not self.live)
 
     async def _on_bench(self, items: Sequence[PlanItem], documents: Documents, *, jobs: int, still: bool) -> None:
-        async with bench_for(items, self.log.path.parent, still=still, defects=self.defects) as bench:
+        async with bench_for(items, self.log.path.parent, still=still, defects=self.defects, live=self.live, tapes=self.tapes) as bench:
             self.log.record(ProcessRecord(name=items[0].target, event="ready", detail={"pid": bench.gateway.process_id, "still": still}))
             gate = asyncio.Semaphore(1 if bench.target_kind.tap_port else jobs)  # a standing gateway has one upstream: one item at a time
 
@@ -128,7 +156,19 @@ def compared_by(scenario: Scenario) -> Iterator[tuple[str, Location]]:
                 yield provider, expectation.location
 
 
-def bench_for(items: Sequence[PlanItem], work_dir: Path, *, still: bool, defects: Sequence[str] = ()) -> Bench:
+def live_session(options: LiveOptions) -> LiveSession:
+    return LiveSession(options, manifests(data_root()), Oracle(load_inventories(inventories_folder())), SystemClock())
+
+
+def bench_for(
+    items: Sequence[PlanItem],
+    work_dir: Path,
+    *,
+    still: bool,
+    defects: Sequence[str] = (),
+    live: LiveSession | None = None,
+    tapes: Tapes | None = None,
+) -> Bench:
     """A bench that has every provider these items need, at their common level."""
     levels = {item.level for item in items}
     if len(levels) != 1:
@@ -138,5 +178,13 @@ def bench_for(items: Sequence[PlanItem], work_dir: Path, *, still: bool, defects
     target = target_for(items[0].target)
     if defects and "defects" not in target.abilities:
         raise HarnessError(f"target {target.id} takes no --defect", where="--defect")
-    options = BenchOptions(level=items[0].level, providers=providers, manifests=manifests(data_root()), still=still, defects=defects)
+    options = BenchOptions(
+        level=items[0].level,
+        providers=providers,
+        manifests=manifests(data_root()),
+        still=still,
+        defects=defects,
+        tapes=tapes or Tapes(),
+        live=live,
+    )
     return Bench(target, options, work_dir)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx2
 
 from harness.action.base import Leg, Stage
 from harness.clock import TestClock
+from harness.engine.consents import behind_consent
+from harness.engine.drafts import Reissue, as_local, begin_draft
+from harness.engine.legs import LegSource
 from harness.engine.sandboxed import in_sandbox
-from harness.errors import HarnessError, Unreachable
+from harness.engine.tapes import source_of, thread
+from harness.errors import HarnessError, Unreachable, UsageError
+from harness.fake.authorization_front import Consenting
 from harness.model.manifest import Manifest
 from harness.model.scenario import ConnectionSpec
+from harness.registry import suggest
 from harness.target.base import ConnectionRequest, RunGrant
 from harness.target.session import AgentSession
 from harness.target.wire import wire_session
@@ -28,10 +36,12 @@ class SetUp:
         self.run_ = run
         self.bench = run.bench
         self.tenant = run.tenant
+        self.stack: AsyncExitStack
         self.subject = f"user-{run.tenant}"
 
     async def run(self, stack: AsyncExitStack) -> Stage:
         gateway, run = self.bench.gateway, self.run_
+        self.stack = stack
         await gateway.open_tenant(self.tenant)
         for name, spec in run.item.scenario.connections.items():
             await self._connect(name, spec)
@@ -54,9 +64,12 @@ class SetUp:
             new_trace=self.bench.options.names.trace,
             time=self.bench,
             protocol=run.item.protocol,
+            admit=run.admit,
+            secrets=lambda: {name: secret for secret, name in run.log.redactor.known.items()},
         )
         for name, leg in run.legs.items():
-            await self._read_before(stage, name, leg)
+            if leg.spec.setup == "made":  # of a draft there is nothing to read
+                await self._read_before(stage, name, leg)
         return stage
 
     async def _session(self, stack: AsyncExitStack, grant: RunGrant, client: httpx2.AsyncClient) -> AgentSession:
@@ -71,37 +84,71 @@ class SetUp:
     async def _connect(self, name: str, spec: ConnectionSpec) -> None:
         run = self.run_
         provider = spec.provider or name
-        manifest, source = self.bench.options.manifests[provider], self.bench.sources[provider]
+        manifest, source = self.bench.options.manifests[provider], source_of(run, name, provider) or self.bench.sources[provider]
+        if self.run_.live is not None:
+            await self.run_.live.session.patience(provider)
         standing = bool(self.bench.target_kind.tap_port)  # it was told address and credential before, so both are fixed
         secret = source.fixed_credential or (f"synthetic-{provider}" if standing else self.bench.options.names.secret(provider))
-        run.log.redactor.know({f"{name}:{manifest.auth.paths[-1]}": secret})
+        path = source.credential_path or path_of(manifest, spec)
+        run.log.redactor.know({f"{name}:{path}": secret})
         clock = self.bench.still_clock or TestClock()
         consent = spec.consent.model_validate(run.bindings.render(spec.consent.model_dump()))
         source.admit(secret, name, consent, run.bindings.render(dict(spec.fake)), clock)
-        host = host_of(manifest, f"{self.tenant}-{name}") if source.mapped else None
+        host = source.host or (host_of(manifest, f"{self.tenant}-{name}") if source.mapped else None)
         operations = [(o.method, o.path, o.tool) for o in manifest.operations]
-        mount = self.bench.tap.mount(name if standing else f"{name}-{self.tenant}", source.base_url, host=host, operations=operations)
-        settle = clock.advance if source.fake is not None else None
+        guarded = await self._guarded(name, spec, manifest, source, secret)
+        upstream = guarded.base_url if guarded is not None else source.base_url
+        mount = self.bench.tap.mount(name if standing else f"{name}-{self.tenant}", upstream, host=host, operations=operations)
+        thread(run, name, mount)
+        mount.guard = run.live.guard(provider) if run.live is not None else None
+        settle = clock.advance if source.fake is not None or mount.player is not None else None  # what was recorded needs no waiting for
         run.legs[name] = Leg(name=name, provider=provider, spec=spec, mount=mount, settle=settle)
+        if guarded is not None:
+            guarded.server.resource_url = mount.url(source.path)
+            run.legs[name].consents = guarded.server
         run.credentials[name] = (provider, secret)
-        request = self._request(name, spec, manifest, source.pin(run.item.protocol), mount.url(source.path), secret)
-        await self.bench.gateway.connect(self.tenant, request)
+        if source.signed_in:
+            await self.bench.gateway.refresh(self.tenant, name)  # the tap must see it discover; permissions and grant are as signed in
+            return
+        request = self._request(name, spec, manifest, source.pin(run.item.protocol), mount.url(source.path), (path, secret))
+        run.legs[name].request = request
+        if source.fake is not None:
+            fake = run.bindings.render(dict(spec.fake))
+            known, names = run.log.redactor.know, self.bench.options.names
+            admit = partial(source.admit, name=name, consent=consent, settings=fake, clock=clock)
+            run.legs[name].reissue = Reissue(source, name, provider, names.secret, admit, run.credentials, known).again
+        if spec.setup == "draft":
+            await begin_draft(self.bench.gateway, self.tenant, request, run.bindings.render(dict(spec.managed)))
+        else:
+            await self.bench.gateway.connect(self.tenant, request)
 
-    def _request(self, name: str, spec: ConnectionSpec, manifest: Manifest, protocol: str, url: str, secret: str) -> ConnectionRequest:
+    async def _guarded(self, name: str, spec: ConnectionSpec, manifest: Manifest, source: LegSource, secret: str) -> Consenting | None:
+        if spec.oauth is None:
+            return None
+        run, clock = self.run_, self.bench.still_clock or self.bench.clock
+        settings = run.bindings.render(dict(spec.oauth))
+        known = itertools.count(1)
+        return await behind_consent(
+            self.stack, source, secret, manifest, spec, settings, clock, lambda token: run.log.redactor.know({f"{name}:token-{next(known)}": token})
+        )
+
+    def _request(self, name: str, spec: ConnectionSpec, manifest: Manifest, protocol: str, url: str, secret: tuple[str, str]) -> ConnectionRequest:
         """Permissions are set later, so that access can be read before the scenario's first change."""
         auth = manifest.auth
         bridge = manifest.transport != "mcp_http"
         scheme = "bearer" if auth.scheme == "oauth" else auth.scheme
+        if spec.transport == "local":
+            return as_local(name, manifest.known_as or manifest.id, spec.model_copy(update={"permissions": {}}), url, secret[1], self.subject)
         return ConnectionRequest(
             name=name,
-            provider=manifest.id,
+            provider=manifest.known_as or manifest.id,
             transport=manifest.transport,
-            url=None if bridge else url,
+            url=None if manifest.transport == "cognee_cloud" else url,
             protocol=protocol,
             auth={} if bridge else {"scheme": scheme, "path": auth.paths[-1]},
-            credentials={auth.paths[0]: url, auth.paths[-1]: secret} if bridge else {auth.paths[-1]: secret},
+            credentials={**({auth.paths[0]: url} if manifest.transport == "cognee_cloud" else {}), secret[0]: secret[1]},
             spec=spec.model_copy(update={"permissions": {}}),
-            subject=self.subject,
+            subject=spec.subject or self.subject,
         )
 
     async def _read_before(self, stage: Stage, name: str, leg: Leg) -> None:
@@ -133,6 +180,21 @@ class SetUp:
         stage.control("shown", {"tools": shown, "pages": listing.pages, "complete": listing.complete}, phase="before", connection=name)
 
 
+def path_of(manifest: Manifest, spec: ConnectionSpec) -> str:
+    """Under which path the gateway gets the secret. Raises UsageError for one that the provider does not have."""
+    paths = manifest.auth.paths
+    if spec.credential is None:
+        return paths[0] if manifest.auth.one_of else paths[-1]
+    if spec.credential not in paths:
+        fix = suggest(spec.credential, list(paths))
+        raise UsageError(f"{manifest.id} has no credential {spec.credential!r}", where=f"providers/{manifest.id}.yaml", fix=fix)
+    return spec.credential
+
+
 def host_of(manifest: Manifest, tenant: str) -> str:
-    """The provider's real host for this tenant label: each connection gets one of its own, so that exchanges are attributed by name."""
-    return manifest.endpoint.split("://", 1)[-1].split("/", 1)[0].replace("{tenant}", tenant)
+    """The provider's real host for this tenant label: each connection gets one of its own, so that exchanges are attributed by name.
+
+    Where the provider has one host for everybody, it is a name below that.
+    """
+    host = manifest.endpoint.split("://", 1)[-1].split("/", 1)[0]
+    return host.replace("{tenant}", tenant) if "{tenant}" in host else f"{tenant}.{host}"

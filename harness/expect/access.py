@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from harness.expect.base import Kind, Place, Specimen
 from harness.expect.scene import Scene
 from harness.expect.view import View
 from harness.model.finding import Finding
 from harness.model.location import Frozen
+from harness.model.scenario import Level
 
 
 class Params(Frozen):
-    """Counts over the connection's active tools. `connection` may be left out when there is only one."""
+    """Counts over the connection's active tools. `connection` may be left out when there is only one.
 
-    allowed: int
+    `allowed` may be given by level where a vendor's own software lists other tools than its hosted endpoint; a replay counts as recorded.
+    """
+
+    allowed: int | Mapping[Level, int]
     ask_first: int = 0
     off: int = 0
     connection: str | None = None
@@ -28,7 +34,11 @@ class Access(Kind[Params]):
 
     def judge(self, params: Params, place: Place, view: View) -> list[Finding]:
         connection = params.connection or view.only_connection()
-        wanted = {"allowed": params.allowed, "ask_first": params.ask_first, "off": params.off}
+        level = view.recorded_at(connection)
+        allowed = params.allowed if isinstance(params.allowed, int) else params.allowed.get(level)
+        if allowed is None:
+            return [self.finding(place, f"how many tools of {connection!r} are to be allowed at level {level} is not said", severity="error")]
+        wanted = {"allowed": allowed, "ask_first": params.ask_first, "off": params.off}
         found = []
         for phase in ("before", "after"):
             reads = [c for c in view.controls("access", connection) if c.phase == phase]

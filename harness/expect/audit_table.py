@@ -22,8 +22,16 @@ DENY = frozenset(
         "managed_argument_mismatch",
         "tool_not_found",
         "grant_revoked",
+        "grant_audience_denied",
+        "grant_credential_invalid",
         "policy_block",
         "rate_limited",
+        "connection_inactive",
+        "runtime_restart_backoff",
+        "runtime_restart_suppressed",
+        "oauth_reauthorization_required",
+        "oauth_refresh_missing",
+        "oauth_token_unavailable",
     }
 )
 UPSTREAM = frozenset(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 
 from harness.drift.compare import compare
+from harness.drift.relation import unproven
+from harness.drift.relations import confirmed
 from harness.expect.base import Kind, Place, Specimen
 from harness.expect.scene import Scene
 from harness.expect.view import View
-from harness.inventory.side import catalog_side, inventory_side
-from harness.model.drift import DriftReport
+from harness.inventory.side import Side, catalog_side, inventory_side
+from harness.model.drift import DriftReport, ToolRelation
+from harness.model.evidence import RelationRecord
 from harness.model.finding import Finding
 from harness.model.inventory import Inventory, Taken, ToolRecord
 from harness.model.location import Frozen
@@ -59,13 +62,31 @@ class NoDrift(Kind[Params]):
 
 
 def drift_report(view: View, connection: str) -> DriftReport | None:
-    """The gateway's newest catalog against the inventory; None when either is missing."""
+    """The gateway's newest catalog against the inventory, by what was found of their schemas during the run; None when either is missing."""
+    sides = sides_of(view, connection)
+    if sides is None:
+        return None
+    relations = {record.tool: checked(record, sides) for record in view.relations(connection)}
+    return compare(*sides, against="fake" if view.level == "fake" else "local", relations=relations or None)
+
+
+def sides_of(view: View, connection: str) -> tuple[Side, Side] | None:
+    """(agreed, found); None when either is missing."""
     inventory, catalog = view.inventory_of(connection), view.catalog(connection)
     if inventory is None or catalog is None:
         return None
     complete = bool(catalog.data.get("complete", True))
     side = catalog_side("the gateway's catalog", catalog.data.get("tools", []), complete=complete, assumed=view.assumed_of(connection))
-    return compare(inventory_side(inventory), side, against="fake" if view.level == "fake" else "local")
+    return inventory_side(inventory), side
+
+
+def checked(record: RelationRecord, sides: tuple[Side, Side]) -> ToolRelation:
+    """A stored relation, its examples checked again by both validators. What does not hold, or is none, is unproven; nothing is searched."""
+    try:
+        found = ToolRelation.model_validate(record.data)
+    except ValidationError:
+        return ToolRelation(input=unproven("the stored relation cannot be read"))
+    return confirmed(found, *sides, record.tool)
 
 
 def entry(name: str) -> dict[str, Any]:

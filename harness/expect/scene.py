@@ -196,8 +196,8 @@ class Scene:
         self.records.append(ApprovalRecord(item=ITEM, phase="steps", step=step, decision="approve", seq=started, ended_seq=ended, approval=approval))
         self.records.append(StepRecord(item=ITEM, phase="steps", step=step, verb="approve", started_seq=started, ended_seq=ended))
 
-    def control(self, action: str, data: Any, *, connection: str = "mem0", phase: Any = "before") -> None:
-        self.records.append(ControlRecord(item=ITEM, phase=phase, action=action, connection=connection, seq=self._seq.next(), data=data))
+    def control(self, action: str, data: Any, *, connection: str = "mem0", phase: Any = "before", step: str = "") -> None:
+        self.records.append(ControlRecord(item=ITEM, phase=phase, step=step, action=action, connection=connection, seq=self._seq.next(), data=data))
 
 
 PENDING = {"outcome": "pending", "origin": "gateway", "reason": "requires_approval_policy", "approval": "a1"}

@@ -15,11 +15,13 @@ from harness.model.evidence import (
     EvidenceRecord,
     PlanItemRecord,
     ProviderExchangeRecord,
+    RelationRecord,
     StepRecord,
 )
 from harness.model.exchange import ProviderExchange
 from harness.model.inventory import Inventory
 from harness.model.manifest import Manifest
+from harness.model.scenario import Level
 
 CALL_EVENTS = frozenset(
     {
@@ -64,7 +66,16 @@ class View:
 
     @cached_property
     def level(self) -> str:
-        return self.item.level if self.item else "fake"
+        """What tool lists are to be compared as: a recording of a stand-in, or one without its texts, tells no more than a stand-in does."""
+        if self.item is None or any(one.level == "fake" or one.prose == "hashed" for one in self.item.recorded):
+            return "fake"
+        return self.item.level
+
+    def recorded_at(self, connection: str) -> Level:
+        """At which level this connection answers, or did when it was recorded."""
+        if self.item is None:
+            return "fake"
+        return next((one.level for one in self.item.recorded if one.connection == connection), self.item.level)
 
     @cached_property
     def steps(self) -> Mapping[str, StepRecord]:
@@ -206,6 +217,10 @@ class View:
     def assumed_of(self, connection: str) -> frozenset[str]:
         """Tools whose shape the stand-in only assumes."""
         return frozenset(self.item.assumed.get(self.providers.get(connection, ""), ())) if self.item else frozenset()
+
+    def relations(self, connection: str) -> Sequence[RelationRecord]:
+        """What was found of changed schemas while the item ran."""
+        return [record for record in self._of(RelationRecord) if record.connection == connection]
 
     def catalog(self, connection: str) -> ControlRecord | None:
         """The newest read-back of the gateway's catalog before cleanup."""

@@ -30,7 +30,7 @@ async def _run(options: argparse.Namespace) -> None:
 def main() -> int:
     """Parse the command line and serve; exit code 0, or the error's own."""
     parser = argparse.ArgumentParser(prog="python -m harness.fake", description="Serve one provider stand-in on 127.0.0.1.")
-    parser.add_argument("provider", help="mem0, zep, supermemory, honcho or cognee")
+    parser.add_argument("provider", help="mem0, zep, supermemory, honcho, cognee or papr")
     parser.add_argument("--port", type=int, default=0, help="0 (the default) lets the system choose")
     parser.add_argument("--credential", required=True, help="the bearer token or API key to accept")
     parser.add_argument("--read-only", action="store_true", help="a consent that may not write")

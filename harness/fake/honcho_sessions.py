@@ -88,7 +88,8 @@ def add_messages_to_session(call: Call) -> Json:
 
 
 def get_session_messages(call: Call) -> Json:
-    return call.page(call.kept_messages(call.session().messages), show_message)
+    page = call.page(call.kept_messages(call.session().messages), show_message)
+    return {"messages": page.pop("items"), **page}  # as Honcho's own server puts it
 
 
 def get_session_message(call: Call) -> Json:

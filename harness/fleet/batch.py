@@ -11,7 +11,7 @@ from harness.drift.relations import RelateSchemas
 from harness.errors import CredentialsMissing, HarnessError, Unreachable
 from harness.fleet.check import Checked, Policy
 from harness.fleet.pair import Pair, checked, could_not, http_headers, loaded_pair
-from harness.fleet.relating import relater
+from harness.fleet.relating import lasting
 from harness.fleet.servers import Job
 from harness.fleet.side import Access, Loaded
 from harness.model.drift_result import DriftResult, FleetEntry
@@ -35,16 +35,20 @@ class Outcome(Frozen):
     page: str
 
 
-def check_batch(jobs: Sequence[str], policy: Policy) -> list[str]:
+def work(jobs: Sequence[str], policy: Policy) -> list[str]:
+    """What a worker process is given: `check_batch` with the comparing child that lasts as long as the worker."""
+    return check_batch(jobs, policy, lasting())
+
+
+def check_batch(jobs: Sequence[str], policy: Policy, relate: RelateSchemas) -> list[str]:
     """JSON of `Job` in, JSON of `Outcome` out, in order. A server that cannot be checked is an outcome that says why; nothing is raised for it."""
     answers = []
-    with relater() as relate:
-        for start in range(0, len(jobs), TOGETHER):
-            parsed = [Job.model_validate_json(job) for job in jobs[start : start + TOGETHER]]
-            got = asyncio.run(_load_all(parsed))
-            for position, job in enumerate(parsed):
-                answers.append(_outcome(job, got[position], policy, relate).model_dump_json())
-                got[position] = None  # a whole list may be large; it is not needed again
+    for start in range(0, len(jobs), TOGETHER):
+        parsed = [Job.model_validate_json(job) for job in jobs[start : start + TOGETHER]]
+        got = asyncio.run(_load_all(parsed))
+        for position, job in enumerate(parsed):
+            answers.append(_outcome(job, got[position], policy, relate).model_dump_json())
+            got[position] = None  # a whole list may be large; it is not needed again
     return answers
 
 

@@ -9,7 +9,7 @@ from harness.clock import TestClock
 from harness.engine.bench import Bench, BenchOptions
 from harness.engine.legs import LegSource
 from harness.engine.plan import targets
-from harness.engine.set_up import host_of
+from harness.engine.set_up import host_of, path_of
 from harness.errors import UsageError
 from harness.fake.kit import providers as stand_ins
 from harness.inventory.side import Side, catalog_side
@@ -63,10 +63,10 @@ async def _connect(bench: Bench, manifest: Manifest) -> None:
         name=_CONNECTION,
         provider=manifest.id,
         transport=manifest.transport,
-        url=None if bridge else url,
+        url=None if manifest.transport == "cognee_cloud" else url,
         protocol=source.pin(NEWEST_PROTOCOL),
         auth={} if bridge else {"scheme": "bearer" if auth.scheme == "oauth" else auth.scheme, "path": auth.paths[-1]},
-        credentials={auth.paths[0]: url, auth.paths[-1]: secret} if bridge else {auth.paths[-1]: secret},
+        credentials={**({auth.paths[0]: url} if manifest.transport == "cognee_cloud" else {}), path_of(manifest, spec): secret},
         spec=spec,
         subject="drift",
     )

@@ -1,29 +1,26 @@
-"""Who decides pairs of schemas: a watched child process, or, where a process may have no children, this one."""
+"""Who decides pairs of schemas: a watched child process; for a command as long as it runs, in a worker for the worker's whole life."""
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import threading
+from functools import lru_cache
 
 from harness.drift.relater import Relater
-from harness.drift.relation import relate
 from harness.drift.relations import RelateSchemas
-from harness.model.drift import Relation
 
 BUDGET_S = 20.0
 
 
-@contextmanager
-def relater(budget_s: float = BUDGET_S) -> Iterator[RelateSchemas]:
-    """A Relater. In a daemonic process (some cluster workers are), which may start none, the same comparison bounded by its own steps only."""
-    if multiprocessing.current_process().daemon:
-        yield _here
-        return
-    with Relater(budget_s) as watched:
-        yield watched
+def relater(budget_s: float = BUDGET_S) -> Relater:
+    """Use as a context manager: the child ends with it."""
+    return Relater(budget_s)
 
 
-def _here(old: Any, new: Any, old_draft: int | None, new_draft: int | None) -> Relation:
-    return relate(old, new, old_draft=old_draft, new_draft=new_draft)
+def lasting() -> RelateSchemas:
+    """This thread's relater, the same at every call: starting a child costs more than most servers' comparisons."""
+    return _of_thread(threading.get_ident())
+
+
+@lru_cache(maxsize=16)  # a relater has one conversation with its child, so each thread of a cluster's worker has its own
+def _of_thread(thread: int) -> Relater:
+    return Relater(BUDGET_S)

@@ -21,7 +21,7 @@ from harness.model.drift_result import FleetEntry, FleetResult
 from harness.waiver.apply import unused_everywhere
 
 BATCH = 32
-"""Servers that a worker gets at once, at most: its comparing process is started once for them."""
+"""Servers that a worker gets at once, at most."""
 
 Listener = Callable[[FleetEntry, int, int], None]
 """(a finished server, how many are finished, of how many)."""

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from harness.errors import UsageError
-from harness.fleet.batch import check_batch
+from harness.fleet.batch import work
 from harness.fleet.check import Policy
 
 
@@ -33,10 +33,10 @@ class Workers(Protocol):
 class Processes:
     """A pool of `size` processes, each replaced after some batches: what a server made them keep does not pile up."""
 
-    def __init__(self, size: int, *, work: Callable[[Sequence[str], Policy], list[str]] = check_batch) -> None:
+    def __init__(self, size: int, *, do: Callable[[Sequence[str], Policy], list[str]] = work) -> None:
         self.size = size
         self.name = f"{size} processes"
-        self._work = work
+        self._work = do
         self._pool: Executor | None = None
 
     def submit(self, jobs: Sequence[str], policy: Policy) -> Future[list[str]]:
@@ -82,7 +82,7 @@ class Dask:
         self.name = f"{self.size} threads of workers at {address}"
 
     def submit(self, jobs: Sequence[str], policy: Policy) -> Future[list[str]]:
-        future: Future[list[str]] = self._executor.submit(check_batch, list(jobs), policy)
+        future: Future[list[str]] = self._executor.submit(work, list(jobs), policy)
         return future
 
     def renew(self) -> None:

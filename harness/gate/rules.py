@@ -163,7 +163,8 @@ def drift(rule: DriftRule, case: Case) -> RuleAnswer:
     looked = 0
     for sighting in newest(case.sightings):
         drifted = [f for f in case.acceptance.remaining(sighting.verdict) if f.severity == "drift"]
-        looked += any(word.startswith("compared_") and count for word, count in sighting.verdict.counts.items())
+        counted = {word for word, count in sighting.verdict.counts.items() if count}
+        looked += any(word.startswith("compared_") and not word.startswith("compared_own_") for word in counted)
         for finding in drifted:
             found.setdefault((sighting.verdict.scenario, finding.id, finding.message), sighting)
     if not looked:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from harness.errors import Incomplete
-from harness.inventory.canonical import component_hashes, json_hash, prose, schema_hash
-from harness.inventory.shape import open_defaults, seal_defaults, shape
+from harness.inventory.canonical import component_hashes, json_hash, prose, schema_hash, text_hash
+from harness.inventory.shape import open_defaults, seal_defaults, seal_texts, shape
 from harness.model.inventory import Inventory, Taken, ToolRecord
 from harness.model.risk import Risk
 from harness.model.tool import Capture, Tool
@@ -25,6 +25,8 @@ def build_inventory(capture: Capture, *, provider: str, date: str, risk_of: Call
         protocol_version=capture.protocol_version or None,
         server_name=capture.server_name or None,
         server_version=capture.server_version or None,
+        instructions_hash=text_hash(capture.instructions or "") if capture.protocol_version else None,
+        capabilities=seal_texts(capture.capabilities) if capture.protocol_version else None,
         headers=capture.header_names,
         pages=capture.pages,
     )

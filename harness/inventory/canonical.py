@@ -24,6 +24,7 @@ __all__ = [
     "NotCanonical",
     "canonical_bytes",
     "component_hashes",
+    "exact_bytes",
     "json_equal",
     "json_hash",
     "parse_json",
@@ -65,6 +66,16 @@ def canonical_bytes(value: Any) -> bytes:
         raise _locate(value, error) from error
 
 
+def exact_bytes(value: Any) -> bytes:
+    """As `canonical_bytes`, but integers that a double cannot carry keep every digit: for comparing, never for a hash. Raises NotCanonical."""
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.IntegerDomainError:
+        return canonical_bytes(_digit_for_digit(value))
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
+        raise _locate(value, error) from error
+
+
 def json_hash(value: Any) -> str:
     """Lower-case hex SHA-256 of the canonical text. Raises NotCanonical."""
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
@@ -81,9 +92,9 @@ def text_hash(value: Any) -> str:
 
 
 def json_equal(left: Any, right: Any) -> bool:
-    """Equality of JSON values: 1 equals 1.0 but not true. Values without canonical text are equal only to their twins."""
+    """Equality of JSON values: 1 equals 1.0 but not true, integers digit for digit. Values without canonical text are equal only to their twins."""
     try:
-        return canonical_bytes(left) == canonical_bytes(right)
+        return exact_bytes(left) == exact_bytes(right)
     except NotCanonical:
         return repr(left) == repr(right)
 
@@ -128,6 +139,20 @@ def _as_doubles(value: Any) -> Any:
         return {key: _as_doubles(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
         return [_as_doubles(child) for child in value]
+    return value
+
+
+def _digit_for_digit(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _SAFE_INTEGER:
+        try:
+            near = float(value)
+        except OverflowError:
+            return {"\0integer": f"{value:x}"}
+        return near if int(near) == value else {"\0integer": f"{value:x}"}  # 10**21 is 1e21
+    if isinstance(value, Mapping):
+        return {key: _digit_for_digit(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_digit_for_digit(child) for child in value]
     return value
 
 

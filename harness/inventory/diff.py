@@ -155,6 +155,8 @@ def _tool_facts(old: ToolView, new: ToolView) -> Iterator[Fact]:
     yield from signs_of(name, old, new)
     if old.risk is not None and new.risk is not None and old.risk != new.risk:
         yield Fact("risk-changed", "risk", name, "", old.risk, new.risk)
+        if new.status is not None:  # a catalog: a gateway's own claim, beside what was reviewed
+            yield Fact("risk-disputed", "risk", name, "/risk", old.risk, new.risk)
     if old.status is not None and new.status is not None and old.status != new.status:
         yield Fact("status-changed", "status", name, "", old.status, new.status)
 

@@ -61,6 +61,9 @@ def _tools(before: ToolView, after: ToolView) -> Rename | None:
         return found(0.8, "the same parameters, and one name holds the other")
     if same_shape and count >= 2 and overlap(before.name, after.name) >= 0.5:
         return found(0.7, "the same parameters and mostly the same words")
+    same_names = bool(before.parameters) and set(before.parameters or ()) == set(after.parameters or ())
+    if same_names and min(len(one), len(other)) >= 2 and (one < other or other < one):
+        return found(0.65, "parameters of the same names, and one name holds the other")
     return None
 
 

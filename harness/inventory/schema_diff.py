@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from harness.inventory.canonical import NotCanonical, canonical_bytes, json_equal
+from harness.inventory.canonical import NotCanonical, exact_bytes, json_equal
 from harness.inventory.rename import renamed_parameters
 from harness.inventory.shape import has_sealed_default, seal_defaults
 from harness.inventory.walk import escape
@@ -247,7 +247,7 @@ def _open_is_true(value: Any) -> Any:
 
 def _key(value: Any) -> bytes:
     try:
-        return canonical_bytes(value)
+        return exact_bytes(value)
     except NotCanonical:
         return repr(value).encode("utf-8", "surrogatepass")
 

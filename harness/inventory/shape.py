@@ -32,7 +32,7 @@ def seal_defaults(shaped: Any, reviewed: frozenset[str] = frozenset()) -> dict[s
 
 def open_defaults(shaped: Any) -> tuple[str, ...]:
     """Pointers of `default`s that still hold text in clear."""
-    return tuple(f"{pointer}/default" for pointer, node in schemas(shaped) if "default" in node and _seal_value(node["default"]) != node["default"])
+    return tuple(f"{pointer}/default" for pointer, node in schemas(shaped) if "default" in node and seal_texts(node["default"]) != node["default"])
 
 
 def has_sealed_default(shaped: Any) -> bool:
@@ -73,18 +73,24 @@ def _without_annotations(node: Mapping[str, Any], _pointer: str) -> dict[str, An
 def _seal_node(node: Mapping[str, Any], pointer: str, reviewed: frozenset[str]) -> dict[str, Any]:
     out = dict(node)
     if "default" in out and f"{pointer}/default" not in reviewed:
-        out["default"] = _seal_value(out["default"])
+        out["default"] = seal_texts(out["default"])
     return out
 
 
-def _seal_value(value: Any) -> Any:
+def seal_texts(value: Any) -> Any:
+    """Any JSON with each text in it replaced by `sha256:<hex>`. Keys stay."""
     if isinstance(value, str):
         return value if _SEALED.match(value) else "sha256:" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
     if isinstance(value, Mapping):
-        return {key: _seal_value(child) for key, child in value.items()}
+        return {key: seal_texts(child) for key, child in value.items()}
     if isinstance(value, list):
-        return [_seal_value(child) for child in value]
+        return [seal_texts(child) for child in value]
     return value
+
+
+def sealed(text: Any) -> str | None:
+    """The hash that stands in place of a text; None for anything else."""
+    return text.removeprefix("sha256:") if isinstance(text, str) and _SEALED.match(text) else None
 
 
 def _holds_seal(value: Any) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.inventory.canonical import NotCanonical, component_hashes, prose, schema_hash, shape_hash
+from harness.inventory.canonical import NotCanonical, component_hashes, prose, schema_hash, shape_hash, text_hash
 from harness.inventory.jsontext import MAX_DEPTH, depth_over
-from harness.inventory.shape import shape
+from harness.inventory.shape import has_sealed_default, prose_parts, sealed, shape
 from harness.model.inventory import Components, Inventory, ToolRecord
 from harness.model.risk import RISKS, Risk
 from harness.model.tool import Capture, Json, Tool
@@ -38,7 +38,10 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """What one side knows of the server; "" or None means it does not. `headers` are names of connection headers the list was taken with."""
+    """What one side knows of the server; "" or None means it does not. `headers` are names of connection headers the list was taken with.
+
+    A server without instructions has "" for them. An inventory knows their hash only, and `sha256:<hex>` for texts in capabilities.
+    """
 
     name: str = ""
     version: str = ""
@@ -46,6 +49,7 @@ class ServerView:
     instructions: str | None = None
     capabilities: Mapping[str, Any] | None = None
     headers: tuple[str, ...] = ()
+    instructions_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +71,45 @@ def inventory_side(inventory: Inventory) -> Side:
     """What was agreed. Tools that the inventory says were removed are not expected."""
     kept = tuple(_record_view(record) for record in inventory.tools if record.status != "removed")
     taken = inventory.taken
-    server = ServerView(taken.server_name or "", taken.server_version or "", taken.protocol_version or "", headers=taken.headers)
+    server = ServerView(
+        taken.server_name or "",
+        taken.server_version or "",
+        taken.protocol_version or "",
+        capabilities=taken.capabilities,
+        headers=taken.headers,
+        instructions_hash=taken.instructions_hash,
+    )
     return Side(f"inventory {inventory.provider} of {taken.date}", kept, server=server if taken.endpoint else None)
 
 
-def capture_side(capture: Capture, *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> Side:
-    """A tool list as captured. `risks` are classes someone gave these tools; `assumed` names tools whose schema is a stand-in's guess."""
+def capture_side(capture: Capture, *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = (), sealed_texts: bool = False) -> Side:
+    """A tool list as captured. `risks` are classes someone gave these tools; `assumed` names tools whose schema is a stand-in's guess.
+
+    `sealed_texts`: whoever recorded the list put `sha256:<hex>` in place of its texts.
+    """
     views = tools_views(capture.tools, risks=risks, assumed=assumed)
+    greeted = bool(capture.server_name or capture.protocol_version)
+    said = (capture.instructions or "") if greeted else None
+    known = sealed(said) if sealed_texts else None
     server = ServerView(
         capture.server_name,
         capture.server_version,
         capture.protocol_version,
-        capture.instructions if capture.server_name else None,
-        capture.capabilities if capture.server_name else None,
+        said if known is None else None,
+        capture.capabilities if greeted else None,
         capture.header_names,
+        known,
     )
+    if sealed_texts:
+        views = tuple(_unsealed(view) for view in views)
     return Side(capture.source, views, capture.complete, capture.reason, capture.nameless, server)
+
+
+def _unsealed(view: ToolView) -> ToolView:
+    """The view of a tool whose texts are hashes: those are its texts' hashes, and hashes over them say nothing."""
+    prose = {pointer: sealed(value) or text_hash(value) for pointer, value in prose_parts(view.tool.input_schema)} if view.tool else None
+    schema = view.shape is not None and not has_sealed_default(view.shape)
+    return replace(view, schema_hash=None, shape_hash=view.shape_hash if schema else None, prose=prose, components=None)
 
 
 def tools_views(tools: Iterable[Tool], *, risks: Mapping[str, Risk] | None = None, assumed: Collection[str] = ()) -> tuple[ToolView, ...]:

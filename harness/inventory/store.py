@@ -23,6 +23,10 @@ from harness.yaml_nodes import MapNode, Node, locate, parse_yaml
 
 NodePath = tuple[str | int, ...]
 
+MAX_CHARACTERS = 64 * 1024 * 1024
+"""An inventory is written by a program, for ten thousand tools if there are so many."""
+MAX_DEPTH = 160
+"""Levels of a schema as deep as is looked into, and those of the file around it."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -75,7 +79,7 @@ def read_inventory(path: Path) -> Inventory:
 
 def parse_inventory(text: str, name: str) -> Inventory:
     """An inventory from YAML text; `name` stands in the positions."""
-    node = parse_yaml(text, name)
+    node = parse_yaml(text, name, max_characters=MAX_CHARACTERS, max_depth=MAX_DEPTH)
     place = _Place(node, source_lines(text))
     if not isinstance(node, MapNode):
         raise LoadError("an inventory is a mapping", where=str(node.location), fix="start with `inventory: <provider>`")

@@ -83,8 +83,8 @@ class DriftFinding(Frozen):
 
     @property
     def anchor(self) -> str:
-        """Where the rule is explained: an anchor in the table of drift rules."""
-        return f"drift-rules.md#{self.id}"
+        """Where the rule is explained: its section of docs/drift.md."""
+        return f"docs/drift.md#{self.id}"
 
 
 class RiskRow(Frozen):

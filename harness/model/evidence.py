@@ -36,6 +36,25 @@ class Trouble(Frozen):
     exit_code: int
 
 
+class Recorded(Frozen):
+    """What a replayed connection answered from: a cassette, and at which level and when that was recorded."""
+
+    connection: str
+    file: str
+    level: Level
+    on: str
+    expires: str
+    server: str = ""
+    simulated_backend: bool = False
+    prose: Literal["kept", "hashed"] = "kept"
+
+    def told(self) -> str:
+        """In one line, for reports."""
+        behind = "backend simulated" if self.simulated_backend else ""
+        more = ", ".join(filter(None, (self.server, behind)))
+        return f"{self.connection}: recorded at: {self.level}, on {self.on[:10]}{f' ({more})' if more else ''}, expires {self.expires}"
+
+
 class RunRecord(Frozen):
     kind: Literal["run"] = "run"
     format: Literal["evidence/v1"] = "evidence/v1"
@@ -77,6 +96,12 @@ class PlanItemRecord(Frozen):
     """Why the scenario cannot even be set up at this target: "ability: what for"."""
     missing: tuple[str, ...] = ()
     not_applicable: str = ""
+    recorded: tuple[Recorded, ...] = ()
+    """Level replayed: what each connection answered from."""
+    development: tuple[str, ...] = ()
+    """What the gateway had loosened for development, in words."""
+    rehearsed: bool = False
+    """The live path was taken, with stand-ins of ours under the providers' real names."""
     trouble: Trouble | None = None
     seconds: float = 0.0
 
@@ -124,6 +149,8 @@ class ClientExchange(Frozen):
     arguments_digest: str = ""
     traceparent: str = ""
     protocol_version: str
+    at: str = ""
+    """When it began, RFC 3339 UTC by the harness's clock; empty in evidence of earlier versions."""
     started_seq: int
     ended_seq: int
     result: Any = None

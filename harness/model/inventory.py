@@ -50,22 +50,31 @@ class ToolRecord(Frozen):
 
 
 class Taken(Frozen):
-    """How the list was got. None means the source did not say. `headers` are names only, never values."""
+    """How the list was got. None means the source did not say. `headers` are names only, never values.
+
+    `instructions_hash` is of the server's instructions (of "" where it gives none); texts inside `capabilities` are `sha256:<hex>`.
+    """
 
     date: Day
     endpoint: str | None = None
     protocol_version: str | None = None
     server_name: str | None = None
     server_version: str | None = None
+    instructions_hash: Sha256 | None = None
+    capabilities: Mapping[str, Any] | None = None
     headers: tuple[str, ...] = ()
     pages: int | None = Field(default=None, ge=1)
 
 
 class Inventory(Frozen):
-    """The agreed tools of one provider, in the order in which they were published."""
+    """The agreed tools of one provider, in the order in which they were published.
+
+    `own`: they are those of a bridge of ours. That the bridge agrees with them says nothing about the provider, so they are counted apart.
+    """
 
     provider: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
     recipe: Literal["input-schema/jcs-sha256/1"] = RECIPE
+    own: bool = False
     taken: Taken
     tools: tuple[ToolRecord, ...]
 

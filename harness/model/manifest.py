@@ -30,30 +30,95 @@ class Operation(Frozen):
 
     method: str
     path: str
-    tool: str
+    tool: str | None = None
+    """None for a request that carries out no tool, such as the probe of a set-up."""
 
 
 class Auth(Frozen):
-    """How the gateway presents the credential, and under which paths its vault keeps it."""
+    """How the gateway presents the credential, and under which paths its vault keeps it: all of them, or, with `one_of`, exactly one."""
 
-    scheme: Literal["bearer", "token", "header", "oauth", "cognee"]
+    scheme: Literal["bearer", "token", "header", "oauth", "cognee", "papr"]
     paths: tuple[str, ...]
+    one_of: bool = False
     header: str | None = None
     scopes: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+
+
+class Thing(Frozen):
+    """Something that a tool makes at the provider: how it is known afterwards, and which tools remove it.
+
+    `when`: arguments that the call must have. `id`: JSON pointer into the answer. `name`: arguments that name it.
+    `removed_by`: tool → the argument that names what is removed; empty where the provider offers no way. `removed_when`: as `when`.
+    """
+
+    kind: str
+    made_by: str
+    when: Mapping[str, Any] = Field(default_factory=dict)
+    id: str | None = None
+    name: tuple[str, ...] = ()
+    removed_by: Mapping[str, str] = Field(default_factory=dict)
+    removed_when: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class SweepSpec(Frozen):
+    """How to find things of earlier runs: `list` with `arguments`, where `items` are, and each one's `name`; `page` names its page number.
+
+    Own ones are removed by the tool `remove` with `removal`; `then` looks inside each own one. In arguments `$name` stands for this
+    one's name and `$parent` for that of the one around it.
+    """
+
+    kind: str
+    list: str
+    arguments: Mapping[str, Any] = Field(default_factory=dict)
+    items: str
+    name: str
+    page: str | None = None
+    remove: str | None = None
+    removal: Mapping[str, Any] = Field(default_factory=dict)
+    then: SweepSpec | None = None
+
+
+class VisibleSpec(Frozen):
+    """What a read shows: `raw` is what was written, `derived` what the provider makes of it later. The first that matches counts."""
+
+    tool: str
+    kind: Literal["raw", "derived"]
+    when: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class QueuedSpec(Frozen):
+    """A write's answer that only says that it was accepted: `at` (a pointer into the answer) is one of `values`."""
+
+    tool: str
+    at: str
+    values: tuple[str, ...]
+
+
+class LiveSpec(Frozen):
+    """What live runs must know of a provider. `cost`: units by tool, 1 where none is given."""
+
+    things: tuple[Thing, ...] = ()
+    sweep: tuple[SweepSpec, ...] = ()
+    visible: tuple[VisibleSpec, ...] = ()
+    queued: tuple[QueuedSpec, ...] = ()
+    cost: Mapping[str, float] = Field(default_factory=dict)
 
 
 class Manifest(Frozen):
     id: str
     title: str
     docs: str
-    transport: Literal["mcp_http", "cognee_cloud"]
+    transport: Literal["mcp_http", "cognee_cloud", "papr_cloud"]
     endpoint: str
     path: str
     mount: Literal["reverse", "mapped"]
     auth: Auth
     selectors: tuple[str, ...] = ()
+    known_as: str | None = None
+    """What a gateway is told the provider is, where it is none that a gateway knows by name; None: the id."""
     instructions: str = ""
     recall: Mapping[str, RecallShape] = Field(default_factory=dict)
     operations: tuple[Operation, ...] = ()
+    live: LiveSpec = LiveSpec()
     extra: Mapping[str, Any] = Field(default_factory=dict)

@@ -20,6 +20,8 @@ class PlanItem(Frozen):
     lacking: tuple[str, ...] = ()
     untestable: tuple[str, ...] = ()
     not_applicable: str = ""
+    rehearsed: bool = False
+    """The live path, with stand-ins that play the hosts: `level` is fake then."""
 
     @property
     def runnable(self) -> bool:

@@ -28,14 +28,28 @@ class ConsentSpec(Frozen):
 
 
 class ConnectionSpec(Frozen):
-    """One connection a scenario needs. `fake` holds settings of our stand-in (such as index_delay_s), used at level fake only."""
+    """One connection a scenario needs. `fake` holds settings of our stand-in (such as index_delay_s), used at level fake only.
+
+    `subject`: whose personal grant it is; None: the user's for whom the run acts.
+    `credential`: which of the provider's credentials is used, by its path, where any one of several will do; None: the first.
+    """
 
     provider: str | None = None
     grant: Literal["organization", "personal"] = "organization"
     permissions: Mapping[str, Permission] = Field(default_factory=dict)
     consent: ConsentSpec = ConsentSpec()
     quarantine: bool = False
+    credential: str | None = None
+    subject: str | None = None
     fake: Mapping[str, Any] = Field(default_factory=dict)
+    oauth: Mapping[str, Any] | None = None
+    """The provider's stand-in is open only to tokens of an authorization server of its own (settings: docs/language.md); needs `setup: draft`."""
+    setup: Literal["made", "draft"] = "made"
+    """Whether it is there when the scenario begins, or only begun: then the scenario enters its credentials."""
+    transport: Literal["provider", "local"] = "provider"
+    """As its provider is spoken to, or as a local server in front of it."""
+    managed: Mapping[str, Any] = Field(default_factory=dict)
+    """Arguments that are fixed from the beginning (drafts only)."""
 
 
 class Capture(Frozen):

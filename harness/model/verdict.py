@@ -7,9 +7,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from harness.model.evidence import Recorded
 from harness.model.finding import Finding
 from harness.model.location import Frozen
 from harness.model.scenario import Level
+from harness.model.timeline import TimelineRow
+from harness.model.trend import Trend
 
 Outcome = Literal["pass", "fail", "error", "not_applicable"]
 ToolState = Literal["listed", "called", "agreed"]
@@ -37,6 +40,26 @@ class ClaimVerdict(Frozen):
     unproven_because: str = ""
 
 
+class Visible(Frozen):
+    """How long it took until a polled step found what it looked for. `kind`: `raw` (what was written), `derived` (made of it), `unknown`."""
+
+    step: str
+    provider: str
+    tool: str
+    kind: str
+    seconds: float
+    attempts: int
+    visible: bool
+
+
+class Queued(Frozen):
+    """A write whose answer says only that it was accepted; `said` is the provider's word for it."""
+
+    provider: str
+    tool: str
+    said: str
+
+
 class Verdict(Frozen):
     item: str
     scenario: str
@@ -59,6 +82,17 @@ class Verdict(Frozen):
     attempts: Mapping[str, int] = Field(default_factory=dict)
     tools: tuple[ToolCoverage, ...] = ()
     witnesses: int = 3
+    latency_ms: float | None = None
+    """Median of the agent's tools/call exchanges; None when there was none."""
+    development: tuple[str, ...] = ()
+    """What the gateway had loosened for development while it was judged."""
+    timeline: tuple[TimelineRow, ...] = ()
+    visibility: tuple[Visible, ...] = ()
+    queued: tuple[Queued, ...] = ()
+    recorded: tuple[Recorded, ...] = ()
+    """Level replayed: from which cassettes, recorded at which level and when."""
+    rehearsed: bool = False
+    """The live path, with our stand-ins under the providers' real names: every claim is of level fake."""
     notes: tuple[str, ...] = ()
 
 
@@ -77,5 +111,7 @@ class Results(Frozen):
     comparison: Mapping[str, int] = Field(default_factory=dict)
     environment: Mapping[str, Any] = Field(default_factory=dict)
     verdicts: tuple[Verdict, ...]
+    trends: tuple[Trend, ...] = ()
+    """What earlier runs said, as the run found it written down when it began; empty where there were none."""
 
     model_config = Frozen.model_config | {"populate_by_name": True}

@@ -1,18 +1,28 @@
-"""`report.html`: one file that needs nothing else: no network, no script, light and dark; others' words in it are text and only text."""
+"""`report.html`: one file that needs nothing else: no network, light and dark; others' words in it are text and only text.
+
+Its one script finds and filters; without it the page is whole.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from harness.model.finding import Finding
 from harness.model.scenario import LEVELS
+from harness.model.timeline import TimelineRow
+from harness.model.trend import MAX_POINTS
 from harness.model.verdict import TOOL_STATES, Results, ToolState, Verdict
 from harness.report.inert import BODY_RULE, clip_text, one_line, shown, visible
 from harness.report.reading import answer, comparison_line, counts_line, in_order, not_proven, outcome_counts
+from harness.report.sparkline import bars, line
+
+_NOT_URL = re.compile(r"[^A-Za-z0-9._]+")
 
 
 class Html:
@@ -24,40 +34,133 @@ class Html:
         return {"report.html": document(results).encode("utf-8")}
 
 
+PAGE_BUDGET = 9_000_000
+"""Bytes of scenarios' details that the page holds; beyond it a scenario has its row in the table, and the page says so."""
+
+TIMELINE_BUDGET = 2_000_000
+"""Bytes of details up to which passing scenarios show their timeline too; failing ones always do."""
+
+
 def document(results: Results) -> str:
-    """The page. Its content policy allows nothing but its own style sheet, by hash, so even an escaping fault could load or run nothing."""
+    """The page. Its content policy allows nothing but its own style sheet and script, each by hash, so an escaping fault could run nothing."""
     # Imported here: most commands draw no page, and `--help` must not pay for a template engine.
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     folder = files("harness.report") / "templates"
-    style = (folder / "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    style, script, outer, inner = ((folder / n).read_text("utf-8") for n in ("report.css", "report.js", "report.html.j2", "scenario.html.j2"))
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((folder / "report.html.j2").read_text(encoding="utf-8"))
-    return template.render(page=_page(results), style=Markup(style), style_hash=digest)  # our own file, no input
+    verdicts = anchored(in_order(results))
+    sections, left_out = _sections(verdicts, environment.from_string(inner))
+    page = _page(results, verdicts) | {"left_out": left_out}
+    return environment.from_string(outer).render(
+        page=page,
+        sections=[Markup(section) for section in sections],  # rendered above, with everything in it escaped
+        style=Markup(style),  # our own files, no input
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+    )
 
 
-def _page(results: Results) -> dict[str, Any]:
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _sections(verdicts: Sequence[tuple[str, Verdict]], template: Any) -> tuple[list[str], int]:
+    """Details in order, what stops a release first, until the page is full; and how many had no room."""
+    sections: list[str] = []
+    size = 0
+    for number, (anchor, verdict) in enumerate(verdicts):
+        told = size < TIMELINE_BUDGET or verdict.outcome in ("fail", "error")
+        section = template.render(v=_verdict(anchor, verdict, told))
+        size += len(section.encode("utf-8", "surrogatepass"))
+        if size > PAGE_BUDGET and sections:
+            return sections, len(verdicts) - number
+        sections.append(section)
+    return sections, 0
+
+
+def anchored(verdicts: Sequence[Verdict]) -> list[tuple[str, Verdict]]:
+    """Each verdict with the anchor that a link to it keeps from run to run: its plan item, spelt for a URL."""
+    seen: Counter[str] = Counter()
+    found = []
+    for verdict in verdicts:
+        anchor = "s-" + (_NOT_URL.sub("-", verdict.item).strip("-")[:120] or "item")
+        seen[anchor] += 1
+        found.append((anchor if seen[anchor] == 1 else f"{anchor}--{seen[anchor]}", verdict))
+    return found
+
+
+def _page(results: Results, verdicts: Sequence[tuple[str, Verdict]]) -> dict[str, Any]:
+    anchors = {verdict.item: anchor for anchor, verdict in verdicts}
     return {
         "level_line": one_line(results.level_line),
         "answer": answer(results),
         "accepted": results.exit_code == 0,
         "counts": counts_line(results),
-        "outcomes": {outcome.replace("_", " "): count for outcome, count in outcome_counts(results).items()},
+        "outcomes": [(outcome, outcome.replace("_", " "), count) for outcome, count in outcome_counts(results).items()],
         "comparison": comparison_line(results),
         "reasons": [visible(clip_text(reason)) for reason in results.exit_reasons],
+        "changes": _changes(results, anchors),
         "run": one_line(results.run),
         "started_at": one_line(results.started_at),
         "ended_at": one_line(results.ended_at),
         "version": one_line(results.harness_version),
         "totals": {one_line(word): count for word, count in results.totals.items()},
         "environment": {one_line(word): shown(value) for word, value in results.environment.items()},
-        "verdicts": [_verdict(verdict, number) for number, verdict in enumerate(in_order(results), start=1)],
+        "verdicts": [_row(anchor, verdict) for anchor, verdict in verdicts],
         "levels": LEVELS,
         "tools": _tools(results),
+        "trends": _trends(results),
+        "most_points": MAX_POINTS,
         "body_rule": BODY_RULE,
     }
+
+
+def _changes(results: Results, anchors: Mapping[str, str]) -> list[dict[str, str]] | None:
+    """Scenarios that ended otherwise than in their last run, or None where no earlier run is known."""
+    if not results.trends:
+        return None
+    now = {verdict.item: verdict.outcome for verdict in results.verdicts}
+    return [
+        {
+            "item": one_line(trend.item),
+            "anchor": anchors.get(trend.item, ""),
+            "was": trend.points[-1].outcome.replace("_", " "),
+            "now": now[trend.item].replace("_", " "),
+            "css": now[trend.item],
+        }
+        for trend in results.trends
+        if trend.points and trend.item in now and trend.points[-1].outcome != now[trend.item]
+    ]
+
+
+def _trends(results: Results) -> list[dict[str, Any]]:
+    """Earlier runs and this one, per scenario."""
+    now = {verdict.item: verdict for verdict in results.verdicts}
+    found = []
+    for trend in results.trends:
+        verdict = now.get(trend.item)
+        if verdict is None or not trend.points:
+            continue
+        outcomes = [point.outcome for point in trend.points] + [verdict.outcome]
+        visible_after = max(verdict.time_to_visible_s.values(), default=None)
+        series = (
+            [point.latency_ms for point in trend.points] + [verdict.latency_ms],
+            [point.time_to_visible_s for point in trend.points] + [visible_after],
+        )
+        found.append(
+            {
+                "item": one_line(trend.item),
+                "passed": outcomes.count("pass"),
+                "runs": len(outcomes),
+                "words": ", ".join(outcome.replace("_", " ") for outcome in outcomes),
+                "bars": bars(outcomes),
+                "lines": [{"points": line(values), "now": "–" if values[-1] is None else f"{values[-1]:.2f}"} for values in series],
+            }
+        )
+    return found
 
 
 def _tools(results: Results) -> list[dict[str, Any]]:
@@ -72,21 +175,28 @@ def _tools(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def _verdict(verdict: Verdict, number: int) -> dict[str, Any]:
+def _row(anchor: str, verdict: Verdict) -> dict[str, Any]:
+    """What the table of scenarios and the details of one have in common."""
     return {
-        "anchor": f"s{number}",
+        "anchor": anchor,
         "item": one_line(verdict.item),
         "title": one_line(verdict.title),
         "outcome": verdict.outcome.replace("_", " "),
         "css": verdict.outcome,
         "level": verdict.level,
+        "providers": ", ".join(one_line(provider) for provider in verdict.providers),
+        "seconds": f"{verdict.seconds:.2f}",
+    }
+
+
+def _verdict(anchor: str, verdict: Verdict, with_timeline: bool) -> dict[str, Any]:
+    return _row(anchor, verdict) | {
         "target": one_line(verdict.target),
         "protocol": one_line(verdict.protocol),
-        "providers": ", ".join(one_line(provider) for provider in verdict.providers),
         "tags": ", ".join(one_line(tag) for tag in verdict.tags),
-        "seconds": f"{verdict.seconds:.2f}",
         "witnesses": verdict.witnesses,
         "evaluated": len(verdict.evaluated),
+        "latency": "" if verdict.latency_ms is None else f"{verdict.latency_ms:.1f}",
         "red": verdict.outcome in ("fail", "error"),
         "claims": [
             {
@@ -99,16 +209,31 @@ def _verdict(verdict: Verdict, number: int) -> dict[str, Any]:
             for claim in verdict.claims
         ],
         "not_proven": [visible(clip_text(sentence)) for sentence in not_proven(verdict)],
-        "findings": [_finding(finding) for finding in verdict.findings],
-        "counts": {one_line(word): count for word, count in verdict.counts.items()},
+        "findings": [_finding(f"{anchor}--f{n}-{_NOT_URL.sub('-', f.id)}", f) for n, f in enumerate(verdict.findings, start=1)],
+        "timeline": [_told(row) for row in verdict.timeline] if with_timeline else [],
+        "counts": {one_line(word): count for word, count in verdict.counts.items() if count},
         "waits": {one_line(step): f"{seconds:.2f} s" for step, seconds in verdict.time_to_visible_s.items()},
         "attempts": {one_line(step): count for step, count in verdict.attempts.items()},
         "notes": [visible(clip_text(note)) for note in verdict.notes],
     }
 
 
-def _finding(finding: Finding) -> dict[str, str]:
+def _told(row: TimelineRow) -> dict[str, Any]:
+    cells = (("Agent saw", row.agent), ("Operator did", row.operator), ("Audit says", row.audit), ("Provider received", row.provider))
     return {
+        "step": one_line(row.step),
+        "attempt": row.attempt,
+        "cleanup": row.cleanup,
+        "what": one_line(row.what),
+        "odds": [one_line(words) for words in row.at_odds],
+        "findings": [one_line(name) for name in row.findings],
+        "cells": [(name, [one_line(said) for said in lines]) for name, lines in cells],
+    }
+
+
+def _finding(anchor: str, finding: Finding) -> dict[str, str]:
+    return {
+        "anchor": anchor,
         "id": one_line(finding.id),
         "severity": finding.severity,
         "message": shown(finding.message),

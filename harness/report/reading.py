@@ -46,7 +46,11 @@ def comparison_line(results: Results) -> str:
     """What was compared with the inventory, each apart, such as "Compared: names 82, shape 64, hash 0"; empty when nothing was."""
     if not results.comparison:
         return ""
-    return "Compared: " + ", ".join(f"{word} {count}" for word, count in results.comparison.items())
+    others = {word: count for word, count in results.comparison.items() if not word.startswith("own_")}
+    own = {word.removeprefix("own_"): count for word, count in results.comparison.items() if word not in others}
+    line = "Compared: " + ", ".join(f"{word} {count}" for word, count in others.items())
+    apart = "; a bridge of ours with our own word for it, which says nothing about its provider: "
+    return line + (apart + ", ".join(f"{word} {count}" for word, count in own.items()) if own else "")
 
 
 def in_order(results: Results) -> tuple[Verdict, ...]:

@@ -25,6 +25,11 @@ class Oracle:
         self._reviewed: dict[tuple[str, str], Risk] = {
             (inventory.provider, record.name): record.risk for inventory in inventories.values() for record in inventory.tools
         }
+        self._words = {(i.provider, record.name): _enums(record.shape) for i in inventories.values() for record in i.tools}
+
+    def words(self, provider: str, tool: str) -> Mapping[str, tuple[str, ...]]:
+        """Parameter → the words that its reviewed schema allows, where it allows only some."""
+        return self._words.get((provider, tool), {})
 
     def judge(self, provider: str, tool: Tool) -> RiskVerdict:
         """The class of a tool as discovered."""
@@ -63,3 +68,11 @@ def _plain_look(name: str) -> str | None:
     """A looking word that stands alone beyond doubt: no digit, no acronym (`HTTPGet`), no foreign letter may lower the floor."""
     parts = [part for part in _SEPARATOR.split(name) if part.isascii() and part.isalpha()]
     return next((word.lower() for part in parts for word in _CAMEL.split(part) if word.lower() in LOOK), None)
+
+
+def _enums(shape: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]]:
+    properties = (shape or {}).get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    lists = {name: schema.get("enum") for name, schema in properties.items() if isinstance(schema, Mapping)}
+    return {name: tuple(word for word in words if isinstance(word, str)) for name, words in lists.items() if isinstance(words, list)}

@@ -16,7 +16,7 @@ from harness.yaml_nodes import MapNode, Node, ScalarNode, SeqNode
 
 STEP_VERBS = ("approve", "deny")
 """Verbs whose value is the id of an earlier step."""
-CONNECTION_VERBS = ("discover", "refresh", "revoke", "fault", "heal", "mutate", "review", "set_agents", "settle")
+CONNECTION_VERBS = ("crash", "discover", "look_inside", "refresh", "revoke", "fault", "heal", "mutate", "review", "set_agents", "settle")
 """Verbs whose value is a connection's name."""
 TOOL_VERBS = ("call", "set_permission")
 """Verbs whose value is `<connection>.<tool>`, or a bare tool with one connection."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from typing import Any, Protocol
 
+from harness.cassette.events import BLANK_LINE, event_data, with_data
 from harness.model.digest import loads_exact
+
+__all__ = ["PARSE_BOUND", "EventReader", "EventSplitter", "JsonReader", "Reader", "event_data", "is_answer", "reader_for", "with_data"]
 
 PARSE_BOUND = 8 * 1024 * 1024
 """Bytes of one JSON body or one event that are kept for parsing; beyond it the answer stays unknown and only its size is logged."""
-
-
-_BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")  # line ends are LF, CRLF or CR; CRLF CRLF holds the first form
 
 
 class EventSplitter:
@@ -43,20 +42,9 @@ class EventSplitter:
         return left
 
     def _event_end(self) -> int:
-        found = _BLANK_LINE.search(self._pending, max(0, self._scanned - 2))
+        found = BLANK_LINE.search(self._pending, max(0, self._scanned - 2))
         self._scanned = len(self._pending)
         return found.end() if found else -1
-
-
-def event_data(event: bytes) -> bytes:
-    """The joined `data:` lines of one event."""
-    return b"\n".join(line[5:].removeprefix(b" ") for line in event.splitlines() if line.startswith(b"data:"))
-
-
-def with_data(event: bytes, data: bytes) -> bytes:
-    """The same event (its `event:`, `id:` and `retry:` lines kept) carrying other data on one line."""
-    kept = [line for line in event.splitlines() if line and not line.startswith(b"data:")]
-    return b"\r\n".join([*kept, b"data: " + data, b"", b""])
 
 
 def is_answer(message: Any, rpc_id: Any) -> bool:

@@ -271,6 +271,11 @@ def first_reply(faults: Iterable[Fault], exchange: OpenExchange) -> tuple[Fault,
     return None
 
 
+def whole_reply(status: int, body: Any) -> Reply:
+    """A whole JSON answer of the tap's own."""
+    return _json(status, body)
+
+
 def _whole(status: int, content_type: bytes, body: bytes, *headers: tuple[bytes, bytes]) -> Reply:
     return Reply(status, ((b"content-type", content_type), (b"content-length", str(len(body)).encode()), *headers), (body,))
 

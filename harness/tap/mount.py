@@ -8,8 +8,11 @@ from typing import Protocol
 from harness.clock import Clock
 from harness.model.exchange import ProviderExchange, Sequencer
 from harness.tap.fault import Fault, FaultDesk
+from harness.tap.guard import Guard
 from harness.tap.mutate import Mutation
 from harness.tap.operations import Operation, operation_table
+from harness.tap.record import Recorder
+from harness.tap.replay import Player
 from harness.tap.upstream import Upstream
 from harness.tap.witness import BATCH, MCP_CALL, MCP_LIST, Log
 
@@ -21,7 +24,10 @@ class Passing(Protocol):
 
 
 class Mount:
-    """Made by `Tap.mount`. `faults` and `mutations` are plain lists that may be changed between (and during) exchanges."""
+    """Made by `Tap.mount`. `faults` and `mutations` are plain lists that may be changed between (and during) exchanges.
+
+    `recorder` listens to what the provider answers; `player` answers instead of a provider. Faults and mutations work on both.
+    """
 
     def __init__(
         self,
@@ -32,7 +38,7 @@ class Mount:
         clock: Clock,
         sequencer: Sequencer,
         host: str | None = None,
-        operations: Iterable[Operation | tuple[str, str, str]] = (),
+        operations: Iterable[Operation | tuple[str, str, str | None]] = (),
         on_close: Callable[[Mount], None] = lambda mount: None,
     ) -> None:
         self.name = name
@@ -44,6 +50,10 @@ class Mount:
         self.faults: list[Fault] = []
         self.mutations: list[Mutation] = []
         self.passing: set[Passing] = set()
+        self.recorder: Recorder | None = None
+        self.player: Player | None = None
+        self.guard: Guard | None = None
+        """Looks at each request before it is passed on (live runs only)."""
         self._base_url = base_url
         self._on_close = on_close
 

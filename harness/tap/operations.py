@@ -13,7 +13,8 @@ class Operation:
 
     method: str
     path: str
-    tool: str
+    tool: str | None
+    """None for a request that carries out no tool."""
     _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -24,7 +25,7 @@ class Operation:
         return method == self.method.upper() and self._pattern.fullmatch(path.strip("/")) is not None
 
 
-def operation_table(rows: Iterable[Operation | tuple[str, str, str]]) -> tuple[Operation, ...]:
+def operation_table(rows: Iterable[Operation | tuple[str, str, str | None]]) -> tuple[Operation, ...]:
     """Rows may be plain (HTTP method, path, tool) triples."""
     return tuple(row if isinstance(row, Operation) else Operation(*row) for row in rows)
 

@@ -19,8 +19,10 @@ from harness.tap.fault import Fault, Hang, Latency, Phase, Reply, Reset, Truncat
 from harness.tap.link import Link
 from harness.tap.mount import Mount
 from harness.tap.operations import tool_of
+from harness.tap.record import Take
+from harness.tap.replay import UNMATCHED, Played
 from harness.tap.rewrite import Rewriter, strip_loop_cursor
-from harness.tap.upstream import UPSTREAM_ERRORS, Answer, Pool, ProtocolError
+from harness.tap.upstream import UPSTREAM_ERRORS, Pool, ProtocolError, Source
 from harness.tap.witness import BATCH, OpenExchange
 
 REQUEST_BOUND = 16 * 1024 * 1024
@@ -125,9 +127,11 @@ class Passage:
                 self._request_read.set()
                 return
 
-    async def _streamed_body(self) -> AsyncIterator[bytes]:
+    async def _streamed_body(self, take: Take | None = None) -> AsyncIterator[bytes]:
         async for chunk in self._request_chunks():
             self._exchange.request_bytes += len(chunk)
+            if take is not None:
+                take.streams(chunk)
             yield chunk
 
     def _upstream_headers(self, body: bytes | None) -> list[tuple[bytes, bytes]]:
@@ -174,17 +178,42 @@ class Passage:
             exchange.faults.append(made[0].kind)
             await self._reply(made[1])
             return
+        guard = self._mount.guard
+        if guard is not None and (refused := guard.admit(exchange)) is not None:
+            exchange.faults.append(refused.rule)
+            await self._reply(refused.reply())
+            return
         if body and strip_loop_cursor(exchange.message, self._mount.mutations):
             body = Rewriter.encode(exchange.message)
         exchange.forwarded = True
         self._mount.log.touch()
-        target = self._mount.upstream.target(self._raw_path, self._scope["query_string"])
-        content = self._streamed_body() if body is None else body
-        response = await self._pool.send(self._mount.upstream, exchange.method, target, self._upstream_headers(body), content)
+        response = await (self._sent(body) if self._mount.player is None else self._played(body))
         try:
             await self._answer(response, hits)
         finally:
             await response.aclose()
+
+    async def _sent(self, body: bytes | None) -> Source:
+        """What the provider answers; a recorder listens."""
+        mount, method, query = self._mount, self._exchange.method, self._scope["query_string"]
+        take = None
+        if mount.recorder is not None:
+            take = mount.recorder.begin(method, self._raw_path + (b"?" + query if query else b""), self._scope["headers"])
+            take.asks(body)
+        content = self._streamed_body(take) if body is None else body
+        sending = self._pool.send(mount.upstream, method, mount.upstream.target(self._raw_path, query), self._upstream_headers(body), content)
+        return await sending if take is None else await take.answered_by(sending)
+
+    async def _played(self, body: bytes | None) -> Played:
+        """What was recorded."""
+        assert self._mount.player is not None
+        query = self._scope["query_string"]
+        whole = b"".join([chunk async for chunk in self._streamed_body()]) if body is None else body
+        target = self._raw_path + (b"?" + query if query else b"")
+        played = await self._mount.player.answer(self._exchange.method, target, self._exchange.headers, whole)
+        if not played.matched:
+            self._exchange.faults.append(UNMATCHED)
+        return played
 
     async def _carried_out(self, hits: list[Fault], phase: Phase) -> bool:
         """Carry out the faults that are no replies. True when there is nothing more to do."""
@@ -203,7 +232,7 @@ class Passage:
                 return True
         return False
 
-    async def _answer(self, response: Answer, hits: list[Fault]) -> None:
+    async def _answer(self, response: Source, hits: list[Fault]) -> None:
         if any(isinstance(fault, (Latency, Reset, Hang)) and fault.at == "answer" for fault in hits):
             held = [chunk async for chunk in response.chunks()]  # the provider has done its work when its answer is whole
             if await self._carried_out(hits, "answer"):
@@ -223,7 +252,7 @@ class Passage:
         else:
             await self._streamed(response, chunks)
 
-    async def _streamed(self, response: Answer, chunks: AsyncIterator[bytes]) -> None:
+    async def _streamed(self, response: Source, chunks: AsyncIterator[bytes]) -> None:
         exchange = self._exchange
         headers = _lowered(response.headers)
         reader = reader_for(_text(headers, b"content-type"), _text(headers, b"content-encoding"), exchange.rpc_id)
@@ -239,7 +268,7 @@ class Passage:
         self._conclude(reader)
         await self._finish()
 
-    async def _rewritten(self, response: Answer, chunks: AsyncIterator[bytes], rewriter: Rewriter) -> None:
+    async def _rewritten(self, response: Source, chunks: AsyncIterator[bytes], rewriter: Rewriter) -> None:
         if rewriter.streams:
             await self._start(response.status, self._gateway_headers(response.headers, rewriter.changed_headers))
             async for chunk in chunks:
@@ -261,7 +290,7 @@ class Passage:
             self._end(rewriter.outcome)
         await self._send({"type": "http.response.body", "body": out, "more_body": True})
 
-    async def _half(self, response: Answer, chunks: AsyncIterator[bytes], fault: Truncated) -> None:
+    async def _half(self, response: Source, chunks: AsyncIterator[bytes], fault: Truncated) -> None:
         body = b"".join([chunk async for chunk in chunks])
         self._exchange.faults.append(fault.kind)
         self._exchange.response_bytes = len(body) // 2
@@ -303,6 +332,8 @@ class Passage:
         self._mount.log.close(self._exchange, outcome)
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        if self._mount.guard is not None:
+            self._mount.guard.answered(self._exchange, status, headers)
         self._mount.log.touch()
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 

@@ -123,7 +123,9 @@ class Tap:
     def mounts(self) -> tuple[Mount, ...]:
         return tuple(self._mounts.values())
 
-    def mount(self, name: str, upstream: str, *, host: str | None = None, operations: Iterable[Operation | tuple[str, str, str]] = ()) -> Mount:
+    def mount(
+        self, name: str, upstream: str, *, host: str | None = None, operations: Iterable[Operation | tuple[str, str, str | None]] = ()
+    ) -> Mount:
         """Stand for the provider at `upstream`: below `/m/<name>` (reverse), or, with `host`, as that host on the TLS listener (mapped).
 
         `host` may be `*.suffix`, which matches exactly one label. Raises UsageError for a bad or taken name, host or upstream.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpcore2
@@ -19,7 +19,7 @@ from httpcore2 import ProtocolError
 
 from harness.errors import UsageError
 
-__all__ = ["UPSTREAM_ERRORS", "Answer", "Pool", "ProtocolError", "Upstream"]
+__all__ = ["UPSTREAM_ERRORS", "Answer", "Pool", "ProtocolError", "Source", "Upstream"]
 
 UPSTREAM_ERRORS = (httpcore2.NetworkError, ProtocolError)
 """What a broken or missing provider raises."""
@@ -147,6 +147,17 @@ class _Kept:
         self.stream = stream
         self.since = 0.0
         self.connection = httpcore2.AsyncHTTP11Connection(origin, stream)
+
+
+class Source(Protocol):
+    """An answer whose body is still to come: a provider's, or a recorded one."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]: ...
+    def chunks(self) -> AsyncIterator[bytes]: ...
+    async def aclose(self) -> None: ...
 
 
 class Answer:

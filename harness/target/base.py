@@ -18,6 +18,7 @@ several        one agent session reaches several connections
 credentials    it keeps the provider's credential, so that the agent needs none
 quarantine     new tools can be held back
 modes          what a run may do can be changed while it runs
+setup          connections are set up step by step, and can be paused, rotated and delivered
 reasons        it names why it refused, and that it was the one to refuse
 """
 
@@ -50,6 +51,7 @@ Ability = Literal[
     "quarantine",
     "modes",
     "reasons",
+    "setup",
 ]
 ABILITIES: frozenset[Ability] = frozenset(get_args(Ability))
 
@@ -72,6 +74,11 @@ class LaunchOptions:
     ca_file: Path | None = None
     test_clock: bool = False
     defects: Sequence[str] = ()
+    allow_loopback: bool = True
+    lab: bool = False
+    """Names may be scripted, so that where the gateway would dial can be tried without dialling."""
+    store: Path | None = None
+    """A folder that outlives the gateway, with its store and the key of its vault (live runs, whose tokens are in it); None for neither."""
     tell: Callable[[str], None] = tell_on_stderr
 
 
@@ -81,13 +88,15 @@ class ConnectionRequest:
 
     name: str
     provider: str
-    transport: Literal["mcp_http", "cognee_cloud"]
+    transport: Literal["mcp_http", "cognee_cloud", "papr_cloud", "stdio"]
     url: str | None
     protocol: str
     auth: Mapping[str, str]
     credentials: Mapping[str, str]
     spec: ConnectionSpec
     subject: str
+    template: str | None = None
+    """Of a local server, by the gateway's own list of approved commands."""
 
 
 @dataclass(frozen=True, slots=True)

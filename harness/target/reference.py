@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import secrets
@@ -11,8 +10,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
@@ -20,7 +18,11 @@ import httpx2
 from harness.errors import HarnessError, PortInUse, Unreachable, UsageError
 from harness.model.scenario import PROTOCOLS
 from harness.target.base import ABILITIES, Ability, ConnectionRequest, LaunchOptions, RunGrant, RunningTarget
+from harness.target.outer import ReferenceOuter, held_folder
+from harness.target.pipes import PipedChild, drain, end, keep_log, settle
 from harness.target.relay import RelayHandle, reference_relay
+from harness.target.setting import ReferenceSetting
+from harness.target.stand_in import templates_file
 
 READY_WITHIN_S = 30.0
 END_WITHIN_S = 5.0
@@ -51,28 +53,34 @@ class ReferenceTarget:
     async def launch(self, options: LaunchOptions) -> AsyncIterator[RunningTarget]:
         """Raises Unreachable (4) for a gateway that dies or is never ready, UsageError or PortInUse (2) for one that refuses to start."""
         token = secrets.token_hex(24)
+        with held_folder(options.store) as folder:
+            async with self._launched(replace(options, store=folder), token) as gateway:
+                yield gateway
+
+    @asynccontextmanager
+    async def _launched(self, options: LaunchOptions, token: str) -> AsyncIterator[RunningTarget]:
         process, child, pipes = await self._start(options, token)
-        log = asyncio.create_task(_keep_log(process, options.work_dir / "gateway.log"))
-        drain: asyncio.Task[None] | None = None
+        log = asyncio.create_task(keep_log(process, options.work_dir / "gateway.log"))
+        draining: asyncio.Task[None] | None = None
         try:
             ready = await self._ready(process, child.ended, log)
-            drain = asyncio.create_task(_drain(process))
+            draining = asyncio.create_task(drain(process))
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the operator's door is plain HTTP on loopback; reading every authority costs 50 ms
             async with httpx2.AsyncClient(verify=context, trust_env=False, timeout=httpx2.Timeout(15.0)) as http:
-                yield ReferenceGateway(ready, token, http, process, tuple(options.defects))
+                yield ReferenceGateway(ready, token, http, process, options)
         finally:
-            await _end(process, child.ended, self.end_within_s)
-            for task in (log, drain):
+            await end(process, child.ended, self.end_within_s)
+            for task in (log, draining):
                 if task is not None:
-                    await _settle(task)
+                    await settle(task)
             pipes.close()  # a child that the gateway left behind may hold their other ends
 
-    async def _start(self, options: LaunchOptions, token: str) -> tuple[asyncio.subprocess.Process, _Child, asyncio.SubprocessTransport]:
+    async def _start(self, options: LaunchOptions, token: str) -> tuple[asyncio.subprocess.Process, PipedChild, asyncio.SubprocessTransport]:
         """As create_subprocess_exec does, which however keeps the transport to itself, so that nobody could close it."""
         loop, pipe = asyncio.get_running_loop(), asyncio.subprocess.PIPE
         try:
             transport, child = await loop.subprocess_exec(
-                lambda: _Child(loop),
+                lambda: PipedChild(loop),
                 *self.command,
                 *arguments_for(options),
                 stdin=pipe,
@@ -103,12 +111,25 @@ class ReferenceTarget:
 TARGET = ReferenceTarget()
 
 
+SHARED_STORE = "GATEWAY_STORE"
+"""A database for every gateway that this process starts, instead of a file for each: `postgresql://…`."""
+
+
 def arguments_for(options: LaunchOptions) -> list[str]:
-    arguments = ["--port", "0", "--allow-loopback"]
+    arguments = ["--port", "0", "--experimental", "memory_connectors"]
+    if options.allow_loopback:
+        arguments.append("--allow-loopback")
+    if options.store is not None:
+        if SHARED_STORE not in os.environ:  # else the gateway finds it there; the key is this bench's own all the same
+            arguments += ["--store", str(options.store / "gateway.sqlite")]
+        arguments += ["--vault-key-file", str(options.store / "vault.key")]
     for host, address in options.mapped.items():
         arguments += ["--map", f"{host}={address}"]
     if options.ca_file is not None:
         arguments += ["--map-ca", str(options.ca_file)]
+    if options.lab:
+        arguments.append("--lab")
+    arguments += ["--templates", str(templates_file(options.work_dir))]
     if options.test_clock:
         arguments.append("--test-clock")
     for defect in options.defects:
@@ -119,46 +140,8 @@ def arguments_for(options: LaunchOptions) -> list[str]:
 def child_environment(token: str) -> dict[str, str]:
     """Only what a child process needs to run at all, and its operator token: no credential of ours leaks into it."""
     kept = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV"}}
-    return {**kept, "GATEWAY_OPERATOR_TOKEN": token}
-
-
-class _Child(asyncio.subprocess.SubprocessStreamProtocol):
-    """`ended` is set when the process itself is gone; `Process.wait` also waits for everybody who still holds its pipes."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(limit=65536, loop=loop)
-        self.ended = asyncio.Event()
-
-    def process_exited(self) -> None:
-        super().process_exited()
-        self.ended.set()
-
-
-async def _keep_log(process: asyncio.subprocess.Process, path: Path) -> bytes:
-    """Drain standard error into a file, in pieces of any shape; its end explains a gateway that died."""
-    tail = b""
-    assert process.stderr is not None
-    with path.open("ab") as sink:
-        while piece := await process.stderr.read(65536):
-            sink.write(piece)
-            sink.flush()
-            tail = (tail + piece)[-4096:]
-    return tail
-
-
-async def _drain(process: asyncio.subprocess.Process) -> None:
-    """Nothing more is read from standard output, but a full pipe would stop the gateway."""
-    assert process.stdout is not None
-    while await process.stdout.read(65536):
-        pass
-
-
-async def _settle(task: asyncio.Task[Any]) -> None:
-    """A pipe ends with its last holder, which may be a child that the gateway left behind; that is not waited for."""
-    _, late = await asyncio.wait({task}, timeout=1.0)
-    for waiting in late:
-        waiting.cancel()
-    await asyncio.wait({task})
+    shared = {SHARED_STORE: os.environ[SHARED_STORE]} if SHARED_STORE in os.environ else {}
+    return {**kept, **shared, "GATEWAY_OPERATOR_TOKEN": token}
 
 
 def last_lines(log: bytes) -> str:
@@ -192,14 +175,6 @@ def died(code: int, last: str) -> HarnessError:
     return Unreachable(f"the gateway ended with code {code} before it was ready: {last}", where=NAME, fix=SEE_LOG)
 
 
-async def _end(process: asyncio.subprocess.Process, ended: asyncio.Event, within_s: float) -> None:
-    for ask in (process.terminate, process.kill):
-        with contextlib.suppress(ProcessLookupError, TimeoutError):
-            if process.returncode is None:
-                ask()
-                await asyncio.wait_for(ended.wait(), within_s)
-
-
 class ReferenceGateway:
     """Client of the operator API. Times in seconds; bodies and answers as documented there."""
 
@@ -207,7 +182,7 @@ class ReferenceGateway:
     executes_on_approval = True
 
     def __init__(
-        self, ready: Mapping[str, Any], token: str, http: httpx2.AsyncClient, process: asyncio.subprocess.Process, defects: Sequence[str] = ()
+        self, ready: Mapping[str, Any], token: str, http: httpx2.AsyncClient, process: asyncio.subprocess.Process, options: LaunchOptions
     ) -> None:
         self._base = str(ready["operator"])
         self.mcp_url = str(ready["mcp"])
@@ -215,12 +190,22 @@ class ReferenceGateway:
         self._headers = {"Authorization": f"Bearer {token}"}
         self._http = http
         self._process = process
-        self._defects = defects
+        self._options = options
         self._operator_token = token
 
     def relay(self, grant: RunGrant, *, task: str, channel: str, fd: int) -> AbstractAsyncContextManager[RelayHandle]:
         secrets_here = {"operator-token": self._operator_token, "run-token": grant.token}
-        return reference_relay(grant, task=task, channel=channel, fd=fd, secrets=secrets_here, defects=self._defects)
+        return reference_relay(grant, task=task, channel=channel, fd=fd, secrets=secrets_here, defects=tuple(self._options.defects))
+
+    def setting(self) -> ReferenceSetting:
+        return ReferenceSetting(self._base, self._headers, self._http)
+
+    def outer(self) -> ReferenceOuter:
+        return ReferenceOuter(self._ask, self._options, self.process_id or 0)
+
+    async def ask(self, method: str, path: str, body: Any = None, *, timeout: float = 15.0) -> Any:
+        """For what is done outside of scenarios, such as signing in."""
+        return await self._ask(method, path, body, timeout=timeout)
 
     async def _ask(self, method: str, path: str, body: Any = None, *, timeout: float = 15.0, params: Mapping[str, str] | None = None) -> Any:
         try:
@@ -258,6 +243,8 @@ class ReferenceGateway:
             body["auth"] = dict(request.auth)
         if request.url is not None:
             body["url"] = request.url
+        if request.template is not None:
+            body["template"] = request.template
         return _mapping(await self._ask("POST", f"/tenants/{tenant}/connections", body, timeout=30.0))
 
     async def disconnect(self, tenant: str, connection: str) -> None:

@@ -7,21 +7,31 @@ interpreted: a 409 (not indexed yet) is a failed call like any other non-2xx ans
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx2
-
-from reference_gateway.egress import Egress, TooLarge, UrlRejected, read_bounded, split_url
+from reference_gateway.bridge.exchange import PROBE_LIMIT, ArgumentsRefused, BridgeError, BridgeResult, failure, parse, send, text_of
+from reference_gateway.egress import Egress, UrlRejected, split_url
 from reference_gateway.errors import GatewayError
+
+__all__ = [
+    "DEFAULT_DATASET",
+    "DEFAULT_TOP_K",
+    "TOOLS",
+    "TRANSPORT",
+    "ArgumentsRefused",
+    "BridgeError",
+    "BridgeResult",
+    "CogneeBridge",
+    "check_arguments",
+    "check_base_url",
+]
 
 TRANSPORT = "cognee_cloud"
 DEFAULT_DATASET = "agent_memory"
 DEFAULT_TOP_K = 15
-PROBE_LIMIT = 1_000_000
 
 _DATASETS = "/api/v1/datasets/"
 _REMEMBER = "/api/v1/remember"
@@ -66,43 +76,6 @@ TOOLS: list[dict[str, Any]] = [
         {"dataset": _TEXT, "everything": {"type": "boolean", "default": False}},
     ),
 ]
-
-
-class ArgumentsRefused(GatewayError):
-    """Arguments that fit the schema and still mean nothing, or too much. Nothing was sent."""
-
-    http_status = 422
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__("invalid_arguments", message, where="arguments", fix=fix)
-
-
-class BridgeError(GatewayError):
-    """No usable answer.
-
-    Codes of a probe: `memory_api_key_rejected`, `cognee_access_unverified`, `provider_unreachable`; of a call: `tool_not_found`,
-    `mcp_remote_fetch_failed`, `mcp_remote_invalid_json`, `mcp_remote_response_too_large`, `remote_mcp_malformed_response`.
-    """
-
-    http_status = 502
-
-    def __init__(self, code: str, message: str, *, where: str = "", fix: str = "", status: int | None = None) -> None:
-        super().__init__(code, message, where=where, fix=fix, http_status=422 if code in _PROBE_REFUSALS else None)
-        self.status = status
-        """What the provider answered with, if it did."""
-
-
-_PROBE_REFUSALS = ("memory_api_key_rejected", "cognee_access_unverified")
-
-
-@dataclass(frozen=True, slots=True)
-class BridgeResult:
-    """`result` is a CallToolResult as on the wire; `status` the provider's HTTP status; `endpoint` the URL without query."""
-
-    is_error: bool
-    result: dict[str, Any]
-    status: int | None
-    endpoint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +179,13 @@ class CogneeBridge:
         request = _BUILDERS[name](arguments)
         status, body = await self._send("POST", request.path, self._headers, request.body, limit)
         if not 200 <= status < 300:
-            return _failure(f"Cognee answered with HTTP status {status}.", status, endpoint)
+            return failure(f"Cognee answered with HTTP status {status}.", status, endpoint)
         return _success(body, status, endpoint)
 
     async def _dataset_names(self, endpoint: str, limit: int) -> tuple[list[str], BridgeResult | None]:
         status, body = await self._send("GET", _DATASETS, self._headers, {}, limit)
         if not 200 <= status < 300:
-            return [], _failure(f"Cognee answered with HTTP status {status} when asked for its datasets.", status, endpoint)
+            return [], failure(f"Cognee answered with HTTP status {status} when asked for its datasets.", status, endpoint)
         listed = _parse(_text(body, status), status)
         if not isinstance(listed, list) or not all(isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in listed):
             raise BridgeError(
@@ -221,25 +194,11 @@ class CogneeBridge:
         names = [str(item["name"]) for item in listed]
         if not names:
             # Recalling without a filter would search what this list does not show.
-            return [], _failure("There is no dataset to recall from yet.", status, endpoint)
+            return [], failure("There is no dataset to recall from yet.", status, endpoint)
         return names, None
 
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Any], limit: int) -> tuple[int, bytes]:
-        url = self.origin + path
-        try:
-            request = self._egress.client.build_request(method, url, headers=dict(headers), **body)
-            response = await self._egress.client.send(request, stream=True)
-            if not 200 <= response.status_code < 300:
-                await response.aclose()
-                return response.status_code, b""
-            return response.status_code, await read_bounded(response, limit)
-        except TooLarge as error:
-            raise BridgeError(error.code, error.message, where=url, status=200) from error
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            # The kind of failure only: the client's own texts can quote what was sent.
-            raise BridgeError("mcp_remote_fetch_failed", f"Cognee could not be asked ({type(error).__name__})", where=url) from error
-        except GatewayError as error:
-            raise BridgeError("mcp_remote_fetch_failed", error.message, where=url) from error
+        return await send(self._egress, "Cognee", method, self.origin + path, headers, body, limit)
 
 
 # what the schema cannot say
@@ -334,17 +293,11 @@ _BUILDERS: Mapping[str, Callable[[Mapping[str, Any]], _Request]] = {"remember": 
 
 
 def _parse(text: str, status: int) -> Any:
-    try:
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise BridgeError("mcp_remote_invalid_json", "Cognee's answer is not JSON that can be passed on", status=status) from error
+    return parse("Cognee", text, status)
 
 
 def _text(body: bytes, status: int) -> str:
-    try:
-        return body.decode()
-    except UnicodeDecodeError as error:
-        raise BridgeError("mcp_remote_invalid_json", "Cognee's answer is not UTF-8 text", status=status) from error
+    return text_of("Cognee", body, status)
 
 
 def _is_list(body: bytes) -> bool:
@@ -354,24 +307,9 @@ def _is_list(body: bytes) -> bool:
         return False
 
 
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError("a number overflows")
-    return number
-
-
 def _success(body: bytes, status: int, endpoint: str) -> BridgeResult:
     # The text is the provider's own, so that no number or order is re-spelled on the way.
     text = _text(body, status) if body.strip() else '{"status":"success"}'
     value = _parse(text, status)
     result = {"content": [{"type": "text", "text": text}], "structuredContent": {"result": value}, "isError": False}
     return BridgeResult(False, result, status, endpoint)
-
-
-def _failure(text: str, status: int, endpoint: str) -> BridgeResult:
-    return BridgeResult(True, {"content": [{"type": "text", "text": text}], "isError": True}, status, endpoint)

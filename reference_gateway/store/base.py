@@ -59,7 +59,7 @@ class Store(Protocol):
         ...
 
     def audit_unfinished(self) -> list[Document]:
-        """The `call_started` records whose invocation has neither `call_completed` nor `call_failed`."""
+        """The `call_started` records whose invocation has neither `call_completed` nor `call_failed`, and whose process is no more."""
         ...
 
     def tenant_add(self, tenant: str) -> None:
@@ -91,6 +91,9 @@ class Store(Protocol):
     def secret_put(self, tenant: str, connection: str, path: str, version: int, blob: bytes) -> None: ...
     def secret_get(self, tenant: str, connection: str, path: str) -> tuple[int, bytes] | None: ...
     def secrets_delete(self, tenant: str, connection: str) -> int: ...
+    def secrets(self) -> list[tuple[str, str, str, int, bytes]]:
+        """(tenant, connection, path, version, blob) of every secret, ordered; for changing the key that they are under."""
+        ...
 
     def run_put(self, doc: Document) -> None:
         """Needs `run`, `tenant` and `token_digest`; the last is unique (`store_conflict`)."""
@@ -116,6 +119,10 @@ class Store(Protocol):
 
     def approvals_due(self, instant: str) -> list[Document]:
         """Pending ones whose `expires_at` is not after `instant`, the earliest first."""
+        ...
+
+    def approvals_orphaned(self) -> list[Document]:
+        """Those in state `executing` whose process is no more: at start, of a store with one process, all of them."""
         ...
 
     def approval_find(self, run: str, tool_key: str, digest: str) -> Document | None:

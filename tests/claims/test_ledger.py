@@ -97,7 +97,7 @@ def test_coverage_takes_the_best_state_per_level_and_lists_the_untouched() -> No
 
 def test_a_real_run_says_which_tools_were_called_in_agreement(shards: tuple[Path, Path]) -> None:
     rows = {(r.provider, r.tool): r.levels for r in tool_rows(coverage_of([read_run(shards[0])]), agreed_tools())}
-    assert len(rows) == 82
+    assert len(rows) == 82 + 7  # Papr's seven are our own bridge's
     assert rows["mem0", "add_memory"] == {"fake": "agreed"}
     assert rows["mem0", "search_memories"] == {"fake": "agreed"}
     assert rows["mem0", "get_memories"] == {"fake": "listed"}
@@ -128,7 +128,9 @@ def test_the_command_prints_text_and_json(shards: tuple[Path, Path], capsys: pyt
     data = json.loads(capsys.readouterr().out)
     assert data["schema"] == "claims/v1"
     assert {entry["scenario"] for entry in data["entries"]} == {"MEM-1", "DISCOVER-MEM0"}
-    assert len(data["tools"]) == 82
+    assert [sum(tool["own"] is own for tool in data["tools"]) for own in (False, True)] == [82, 7]
+    assert "fake: of 82 tools " in text
+    assert "; apart from them, of 7 of our own bridges 0 listed, 0 called, 0 agreed" in text
 
 
 def test_no_run_is_a_usage_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,8 @@ from harness.model.drift import DriftReport, total
 from harness.model.inventory import Inventory, Taken
 from harness.model.tool import Capture, Tool
 
-INVENTORIES = load_inventories(Path(__file__).parents[2] / "inventories")
+PUBLISHED = ("cognee", "honcho", "mem0", "supermemory", "zep")  # the hosted providers of the published inventory: 82 tools
+INVENTORIES = {name: found for name, found in load_inventories(Path(__file__).parents[2] / "inventories").items() if name in PUBLISHED}
 
 
 def _stand_ins(inventory: Inventory) -> list[dict[str, Any]]:
@@ -193,6 +195,8 @@ def test_an_inventory_is_built_from_a_whole_capture_only() -> None:
         "protocol_version": "2025-11-25",
         "server_name": "s",
         "server_version": None,
+        "instructions_hash": hashlib.sha256(b"").hexdigest(),
+        "capabilities": {},
         "headers": ("X-Space",),
         "pages": 1,
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -16,6 +18,7 @@ from harness.drift.rule import Rule, Specimen, specimen_side
 from harness.drift.rules import TABLE, judge_fact
 from harness.drift.rules_list import LIST
 from harness.drift.rules_server import SERVER
+from harness.fleet.rules import rule_infos
 from harness.inventory.diff import diff
 from harness.inventory.schema_diff import Kind, schema_facts
 from harness.inventory.shape import shape
@@ -43,7 +46,7 @@ def test_each_rule_fails_its_bad_specimen_and_passes_its_good_one(rule: Rule) ->
         assert finding.message
         assert finding.fix
         assert finding.tool or rule in (*SERVER, *LIST)
-        assert finding.anchor == f"drift-rules.md#{rule.id}"
+        assert finding.anchor == f"docs/drift.md#{rule.id}"
 
 
 @pytest.mark.parametrize("rule", TABLE, ids=lambda rule: f"{rule.id}-{rule.fact}-{rule.direction}")
@@ -64,6 +67,33 @@ def test_ids_are_kebab_case_and_keep_one_severity() -> None:
 
 def test_every_kind_of_schema_fact_has_a_rule() -> None:
     assert set(get_args(Kind)) <= {rule.fact for rule in TABLE if rule.direction == "input"}
+
+
+def test_each_rule_s_anchor_leads_to_a_section_of_a_page_that_is_there() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "drift.md").read_text(encoding="utf-8")
+    headings = {re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in page.splitlines() if line.startswith("#")}
+    assert {rule.id for rule in rule_infos()} <= headings
+    for rule in TABLE:
+        path, _, anchor = DriftFinding(id=rule.id, severity=rule.severity, tool="t", message="m", fix="f").anchor.partition("#")
+        assert (root / path).is_file()
+        assert anchor in headings
+
+
+def test_every_id_that_drift_or_risk_can_emit_is_in_the_table() -> None:
+    """Read from the sources: each text that stands as the id of a finding."""
+    known = {rule.id for rule in rule_infos()}
+    folder = Path(__file__).parents[2] / "harness"
+    emitted: set[str] = set()
+    for path in [*(folder / "drift").glob("*.py"), *(folder / "risk").glob("*.py"), *(folder / "waiver").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                given = [word.value for word in node.keywords if word.arg == "id"]
+                if isinstance(node.func, ast.Name) and node.func.id == "Rule":
+                    given += node.args[:1]
+                emitted |= {leaf.value for one in given for leaf in ast.walk(one) if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)}
+    assert {"risk-under-claimed", "risk-over-claimed", "enum-narrowed"} <= emitted
+    assert emitted <= known
 
 
 def test_a_fact_that_no_rule_knows_is_a_mistake() -> None:

@@ -155,7 +155,7 @@ def test_which_inventories_a_plan_needs_is_read_off_its_expectations() -> None:
     """The shipped scenarios and inventories fit together."""
     plan = make_plan([])
     documents = documents_for(plan.items)
-    assert set(documents.inventories) == {"cognee", "honcho", "mem0", "supermemory", "zep"}
+    assert set(documents.inventories) == {"cognee", "honcho", "mem0", "papr", "supermemory", "zep"}
 
 
 def test_documents_are_embedded_once_and_named_by_content(tmp_path: Path) -> None:

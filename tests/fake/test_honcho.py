@@ -52,7 +52,7 @@ class Account:
         return [one["id"] for one in made["conclusions"]]
 
     def ids(self, tool: str, **arguments: Any) -> list[str]:
-        return [one["id"] for one in self.get(tool, **arguments)["items"]]
+        return [one["id"] for one in self.get(tool, **arguments)["messages" if tool == "get_session_messages" else "items"]]
 
     def seats(self, session: str = "s") -> list[str]:
         return [one["peer_id"] for one in self.get("get_session_peers", session_id=session)["peers"]]
@@ -127,7 +127,7 @@ def test_the_seven_calls_return_the_exact_fact_and_message_id(bench_of: BenchOf,
         assert [seat["peer_id"] for seat in seats] == ["ann"]
         messages = [{"peer_id": "ann", "content": FACT}]
         (said,) = get("add_messages_to_session", workspace_id="ws", session_id="talk", messages=messages)["messages"]
-        (read,) = get("get_session_messages", workspace_id="ws", session_id="talk")["items"]
+        (read,) = get("get_session_messages", workspace_id="ws", session_id="talk")["messages"]
         assert (read["content"], read["id"]) == (FACT, said["id"])
         assert get("get_queue_status", workspace_id="ws")["pendingWorkUnits"] == 1
         bench_of("honcho").advance(10_000_000)
@@ -151,7 +151,7 @@ def test_reads_create_what_they_name(bench_of: BenchOf) -> None:
     with bench_of("honcho").open() as wire:
         empty = wire.ask("get_session_messages", workspace_id="ghost-ws", session_id="ghost-s")
         assert not empty.is_error
-        assert empty.json["items"] == []
+        assert empty.json["messages"] == []
         wire.ask("get_peer_card", workspace_id="ghost-ws", peer_id="ghost-p")
         assert [w["id"] for w in wire.ask("list_workspaces").json["items"]] == ["ghost-ws"]
         assert [s["id"] for s in wire.ask("list_sessions", workspace_id="ghost-ws").json["items"]] == ["ghost-s"]

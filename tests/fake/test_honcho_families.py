@@ -80,7 +80,7 @@ def test_messages(bench_of: BenchOf, texts: list[str], size: int) -> None:
         ids = [a.say(text) for text in texts]
         assert len(set(ids)) == len(texts)
         paged = [
-            one for page in range(1, len(texts) + 1) for one in a.get("get_session_messages", session_id="s", page=page, size=size)["items"]
+            one for page in range(1, len(texts) + 1) for one in a.get("get_session_messages", session_id="s", page=page, size=size)["messages"]
         ]
         assert [(one["id"], one["content"]) for one in paged] == list(zip(ids, texts, strict=True))
         assert a.get("get_session_message", session_id="s", message_id=ids[-1])["content"] == texts[-1]

@@ -92,7 +92,7 @@ def test_clone_session(a: Account) -> None:
     assert (whole["message_count"], part["message_count"]) == (2, 1)
     assert a.ids("list_sessions") == ["s", whole["id"], part["id"]]
     assert a.seats(whole["id"]) == ["ann", "bob"]
-    (copied,) = a.get("get_session_messages", session_id=part["id"])["items"]
+    (copied,) = a.get("get_session_messages", session_id=part["id"])["messages"]
     assert copied["content"] == "One."
     assert copied["id"] != first
     a.say("Three.", session=whole["id"])
@@ -150,7 +150,7 @@ def test_remove_peers_from_session_refuses(a: Account) -> None:
 def test_add_messages_to_session(a: Account) -> None:
     messages = [{"peer_id": "ann", "content": FACT, "metadata": {"n": 1}}, {"peer_id": "bob", "content": "Good."}]
     said = a.get("add_messages_to_session", session_id="s", messages=messages)["messages"]
-    read = a.get("get_session_messages", session_id="s")["items"]
+    read = a.get("get_session_messages", session_id="s")["messages"]
     assert read == said
     assert [(one["peer_id"], one["content"], one["metadata"]) for one in read] == [("ann", FACT, {"n": 1}), ("bob", "Good.", {})]
     assert len({one["id"] for one in read}) == 2

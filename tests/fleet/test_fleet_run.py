@@ -16,9 +16,10 @@ import pytest
 from harness.cli.main import main
 from harness.errors import Exit, LoadErrors, UsageError
 from harness.fake.kit import serve_app
-from harness.fleet.batch import check_batch
+from harness.fleet.batch import check_batch, work
 from harness.fleet.check import Policy
 from harness.fleet.journal import Journal
+from harness.fleet.relating import relater
 from harness.fleet.run import FleetRun
 from harness.fleet.servers import Job, Server, load_servers
 from harness.fleet.workers import Processes
@@ -89,6 +90,12 @@ def test_one_server_s_failure_never_stops_the_fleet(tmp_path: Path, capsys: pyte
     assert "enum-narrowed" in (tmp_path / "out" / "servers" / "broken.html").read_text(encoding="utf-8")
 
 
+def here(jobs: Sequence[str], policy: Policy) -> list[str]:
+    """In this process, with a comparing child that ends with the batch."""
+    with relater() as relate:
+        return check_batch(jobs, policy, relate)
+
+
 class Recorder:
     """Workers of this process that work only when the loop waits, and remember how much was under way."""
 
@@ -106,7 +113,7 @@ class Recorder:
         if self.fail & set(ids):
             future.set_exception(RuntimeError("killed"))
         else:
-            future.set_result(check_batch(jobs, policy))
+            future.set_result(here(jobs, policy))
         return future
 
     def renew(self) -> None:
@@ -182,11 +189,11 @@ def kills_itself(jobs: Sequence[str], policy: Policy) -> list[str]:
     """Stands for what a hostile list might do to native code."""
     if any(Job.model_validate_json(job).server.id == "s2" for job in jobs):
         os.kill(os.getpid(), signal.SIGKILL)
-    return check_batch(jobs, policy)
+    return work(jobs, policy)
 
 
 def test_a_process_that_is_killed_costs_one_server(tmp_path: Path) -> None:
-    found = fleet(tmp_path, many(tmp_path, 4), Processes(2, work=kills_itself), batch=2)
+    found = fleet(tmp_path, many(tmp_path, 4), Processes(2, do=kills_itself), batch=2)
     assert found == {"s0": 6, "s1": 0, "s2": 5, "s3": 6}
 
 
@@ -205,7 +212,7 @@ def test_what_is_under_way_is_bounded_by_the_workers(tmp_path: Path) -> None:
             self.most = max(self.most, len(self.waiting))
             if len(self.waiting) == 4 or len(jobs) < 4:
                 for waiting, given, rules in self.waiting:
-                    waiting.set_result(check_batch(given, rules))
+                    waiting.set_result(here(given, rules))
                 self.waiting.clear()
             return future
 

@@ -129,7 +129,7 @@ def test_a_policy_that_protects_nothing_is_refused_and_changes_nothing(bench: Be
 
 
 def test_a_stored_policy_that_cannot_be_read_denies(provider: Provider) -> None:
-    settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, test_clock=True)
+    settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, test_clock=True, experimental=("memory_connectors",))
     with opened_store(None) as store, Served(Gateway(settings, store, lambda: None).asgi()) as served:
         operator = Operator(f"http://127.0.0.1:{served.port}")
         bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])
@@ -243,7 +243,11 @@ def test_a_removed_operator_opens_nothing_and_no_token_is_shown_again(bench: Ben
 # every route
 
 C, R, A, V = "/connections/notes", "/runs/{run}", "/approvals/{approval}", "/connections/notes/reviews/none"
-OWNERS = {("GET", "/health"), ("POST", "/clock/advance"), ("POST", "/shutdown"), ("POST", "/tenants")}
+OWNERS = {("GET", "/health"), ("POST", "/clock/advance"), ("POST", "/shutdown"), ("POST", "/tenants")} | {
+    ("POST", "/vault/rotate"),
+    ("PUT", "/development/names"),
+    ("GET", "/development/names"),
+}
 OWNERS_OF_TENANTS = {("GET", "/operators"), ("POST", "/operators"), ("DELETE", "/operators/{operator}")}
 ROUTES: dict[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/connections"): ("/connections", {"name": "x"}),
@@ -258,6 +262,7 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/connections/{connection}/access"): (f"{C}/access", None),
     ("POST", "/connections/{connection}/revoke"): ("/connections/none/revoke", None),
     ("PUT", "/connections/{connection}/agents"): (f"{C}/agents", {"agents": None}),
+    ("PUT", "/connections/{connection}/audience"): (f"{C}/audience", {"audience": None}),
     ("POST", "/runs"): ("/runs", {"connections": ["notes"], "task": "t", "agent": "a"}),
     ("GET", "/runs/{run}"): (R, None),
     ("POST", "/runs/{run}/end"): ("/runs/none/end", None),
@@ -272,6 +277,25 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/operators"): ("/operators", None),
     ("POST", "/operators"): ("/operators", {"operator": "new", "role": "viewer"}),
     ("DELETE", "/operators/{operator}"): ("/operators/none", None),
+    ("GET", "/experimental"): ("/experimental", None),
+    ("PUT", "/experimental"): ("/experimental", {"memory_connectors": True}),
+    ("GET", "/gallery"): ("/gallery", None),
+    ("GET", "/gallery/{connector}"): ("/gallery/mem0", None),
+    ("GET", "/templates"): ("/templates", None),
+    ("POST", "/setups"): ("/setups", {"connector": "none", "name": "x"}),
+    ("GET", "/setups/{connection}"): ("/setups/none", None),
+    ("POST", "/setups/{connection}/identity"): ("/setups/none/identity", {"subject": "s"}),
+    ("POST", "/setups/{connection}/credentials"): ("/setups/none/credentials", {"values": {}}),
+    ("POST", "/setups/{connection}/authorize"): ("/setups/none/authorize", {}),
+    ("POST", "/connections/{connection}/state"): (f"{C}/state", {"state": "active"}),
+    ("POST", "/connections/{connection}/reconnect"): ("/connections/none/reconnect", None),
+    ("POST", "/connections/{connection}/rotate"): (f"{C}/rotate", {"values": {}}),
+    ("POST", "/connections/{connection}/check"): ("/connections/none/check", None),
+    ("GET", "/connections/{connection}/instructions"): (f"{C}/instructions", None),
+    ("PUT", "/connections/{connection}/instructions"): (f"{C}/instructions", {}),
+    ("PUT", "/connections/{connection}/managed"): (f"{C}/managed", {"managed": {}}),
+    ("GET", "/runs/{run}/delivery"): (f"{R}/delivery", None),
+    ("POST", "/runs/{run}/delivery"): ("/runs/none/delivery", {"form": "codex", "token": "t"}),
 }
 
 

@@ -162,7 +162,7 @@ def test_what_changed_since_the_request_is_not_executed(bench: Bench, what: str)
 
 
 def test_arguments_that_were_changed_in_the_store_are_not_executed(provider: Provider) -> None:
-    settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, test_clock=True)
+    settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, test_clock=True, experimental=("memory_connectors",))
     with opened_store(None) as store, Served(Gateway(settings, store, lambda: None).asgi()) as served:
         operator = Operator(f"http://127.0.0.1:{served.port}")
         bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])

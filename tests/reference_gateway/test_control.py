@@ -43,7 +43,7 @@ def test_health_tells_what_is_in_use_and_nothing_of_defects(bench: Bench) -> Non
     assert health["store"]["kind"] == "sqlite"
     assert health["store"]["sqlite_version"]
     assert health["clock"] == "test"
-    assert health["development"] == {"allow_loopback": True, "mapped_hosts": []}
+    assert health["development"] == {"allow_loopback": True, "mapped_hosts": [], "ports": [], "lab": False}
     assert health["connections"][f"{bench.tenant}/notes"] == {"status": "active", "health": "ok"}
     assert "defect" not in json.dumps(health)
 

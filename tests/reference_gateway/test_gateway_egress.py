@@ -231,7 +231,7 @@ def test_mapping_replaces_the_resolver_only() -> None:
 
 def test_a_mapped_host_is_reached_on_443_only() -> None:
     dialler = Dialler()
-    egress = Egress({"api.provider.example": ("127.0.0.1", 1)}, resolver=Resolver([[PUBLIC]]), dialler=dialler)
+    egress = Egress({"api.provider.example": ("127.0.0.1", 1)}, ports={443, 8443}, resolver=Resolver([[PUBLIC]]), dialler=dialler)
     (failed,) = fetch(egress, "https://api.provider.example:8443/")
     assert isinstance(failed, EgressRefused)
     assert dialler.dialled == []

@@ -108,7 +108,7 @@ def test_a_host_that_is_not_a_plain_public_name_is_refused(plain: Egress, host: 
 
 GOOD = words(
     """
-https://mcp.mem0.ai/mcp/ https://mcp.mem0.ai:443/mcp https://mcp.mem0.ai:8443/mcp https://MCP.Mem0.AI/mcp https://a.b.c.d.example.co.uk
+https://mcp.mem0.ai/mcp/ https://mcp.mem0.ai:443/mcp https://MCP.Mem0.AI/mcp https://a.b.c.d.example.co.uk
 https://tenant-0f0e.aws.cognee.ai/ https://x.example.com/?a=1&b=c https://x.example.com?q https://x-1.example.com/a%20b/c
 https://1password.com/x https://3.example.com/ https://a1.2b.io/ https://_dmarc.example.com/ https://x.example.com/@user/p https://example.com/a:b
 https://x.example.com/?redirect=https://127.0.0.1/ https://localhost.example.com/ https://internal.example.com https://0x7f.example.com

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_gateway.errors import GatewayError
-from reference_gateway.grant import Grant, allows, parse
+from reference_gateway.grant import Grant, allows, parse, refusal
 from reference_gateway.store.sqlite import SqliteStore
-from reference_gateway.vault import KEY_BYTES, Vault, VaultError, check_status, load_key
+from reference_gateway.vault import KEY_BYTES, KeySource, Vault, VaultError, check_status, load_key, opened_vault
 
 KEY = bytes(range(KEY_BYTES))
 SECRET = "sk-canary-3f9a-ünï"
@@ -97,14 +97,15 @@ def test_every_flipped_bit_is_refused(vault: Vault, store: SqliteStore) -> None:
     found = store.secret_get(*HOME[:2], HOME[3])
     assert found is not None
     version, blob = found
-    for bit in range(len(blob) * 8):
-        forged = bytearray(blob)
-        forged[bit // 8] ^= 1 << bit % 8
-        store.secret_put(*HOME[:2], HOME[3], version, bytes(forged))
-        assert code(vault, HOME) in ("vault_sealed_altered", "vault_key_wrong")
-    for cut in (0, 1, 11, 23, len(blob) - 1):
-        store.secret_put(*HOME[:2], HOME[3], version, blob[:cut])
-        assert code(vault, HOME) in ("vault_sealed_altered", "vault_key_wrong")
+    with store.transaction():  # one commit for all of them
+        for bit in range(len(blob) * 8):
+            forged = bytearray(blob)
+            forged[bit // 8] ^= 1 << bit % 8
+            store.secret_put(*HOME[:2], HOME[3], version, bytes(forged))
+            assert code(vault, HOME) in ("vault_sealed_altered", "vault_key_wrong")
+        for cut in (0, 1, 11, 23, 71, 83, 84, 99, len(blob) - 1):
+            store.secret_put(*HOME[:2], HOME[3], version, blob[:cut])
+            assert code(vault, HOME) in ("vault_sealed_altered", "vault_key_wrong")
     store.secret_put(*HOME[:2], HOME[3], version, blob)
     assert vault.get(*HOME) == SECRET
 
@@ -140,6 +141,92 @@ def test_another_key_is_named_as_such(vault: Vault, store: SqliteStore) -> None:
     assert code(Vault(bytes(KEY_BYTES), store), HOME) == "vault_key_wrong"
     with pytest.raises(VaultError):
         Vault(b"short", store)
+
+
+# the wrapping key, changed
+
+
+OTHER_KEY = bytes(reversed(range(KEY_BYTES)))
+PERSONAL = ("t2", "zep", Grant("personal", "user-1").key, "credentials.authorization")
+
+
+def rows(store: SqliteStore) -> list[tuple[str, str, str, int, bytes]]:
+    return store.secrets()
+
+
+def test_the_wrapping_key_changes_and_every_secret_opens_under_the_new_one_only(vault: Vault, store: SqliteStore) -> None:
+    vault.put(*HOME, SECRET)
+    vault.put(*PERSONAL, "another")
+    before = rows(store)
+    done = vault.rotate(OTHER_KEY)
+    assert (done.secrets, done.after, vault.key_id) == ({"t1": 1, "t2": 1}, vault.key_id, Vault(OTHER_KEY, store).key_id)
+    assert done.before != done.after
+    assert [vault.get(*HOME), vault.get(*PERSONAL)] == [SECRET, "another"]
+    assert [row[:4] for row in rows(store)] == [row[:4] for row in before]  # no version changes: approvals that wait stay valid
+    assert all(new[4] != old[4] and new[4][-28:] == old[4][-28:] for new, old in zip(rows(store), before, strict=True))  # only the wrapping is new
+    assert code(Vault(KEY, store), HOME) == "vault_key_wrong"
+    assert vault.put(*HOME, "newer") == 2
+    assert vault.get(*HOME) == "newer"
+
+
+def test_a_row_that_does_not_open_leaves_all_as_it_was(vault: Vault, store: SqliteStore) -> None:
+    vault.put(*HOME, SECRET)
+    vault.put(*PERSONAL, "another")
+    found = store.secret_get(*PERSONAL[:2], PERSONAL[3])
+    assert found is not None
+    store.secret_put(*PERSONAL[:2], PERSONAL[3], found[0], found[1][:30] + bytes([found[1][30] ^ 1]) + found[1][31:])
+    before, key = rows(store), vault.key_id
+    with pytest.raises(VaultError) as caught:
+        vault.rotate(OTHER_KEY)
+    assert (caught.value.code, caught.value.http_status) == ("vault_sealed_altered", 422)
+    assert (rows(store), vault.key_id) == (before, key)
+    assert vault.get(*HOME) == SECRET
+
+
+def test_what_is_done_with_the_change_fails_with_it(vault: Vault, store: SqliteStore) -> None:
+    vault.put(*HOME, SECRET)
+    before = rows(store)
+    with pytest.raises(RuntimeError), vault.rotating(OTHER_KEY):
+        raise RuntimeError("the record could not be written")
+    assert rows(store) == before
+    assert vault.get(*HOME) == SECRET
+
+
+def test_a_data_key_does_not_serve_another_row(vault: Vault, store: SqliteStore) -> None:
+    """The wrapped data key of one row before the sealed secret of another, and both of another row under this one's."""
+    vault.put(*HOME, SECRET)
+    vault.put(*HOME[:3], "other.path", SECRET)
+    mine, theirs = (store.secret_get(*HOME[:2], path) for path in (HOME[3], "other.path"))
+    assert mine is not None
+    assert theirs is not None
+    end = 3 + 8 + 12 + 48
+    for forged in (theirs[1][:end] + mine[1][end:], mine[1][:end] + theirs[1][end:]):
+        store.secret_put(*HOME[:2], HOME[3], mine[0], forged)
+        assert code(vault, HOME) == "vault_sealed_altered"
+
+
+def test_a_key_that_was_changed_while_nothing_ran_is_named_once(tmp_path: Path, vault: Vault, store: SqliteStore) -> None:
+    vault.put(*HOME, SECRET)
+    old, new = key_file(tmp_path / "old"), key_file(tmp_path / "new", OTHER_KEY)
+    for _ in range(2):  # naming the old key again does no harm
+        assert opened_vault(KeySource(new, previous_file=old), store).get(*HOME) == SECRET
+    assert opened_vault(KeySource(new), store).get(*HOME) == SECRET
+    assert code(opened_vault(KeySource(old), store), HOME) == "vault_key_wrong"
+    with pytest.raises(VaultError) as caught:
+        opened_vault(KeySource(old, previous_file=key_file(tmp_path / "third", bytes(KEY_BYTES))), store)
+    assert caught.value.code == "vault_key_wrong"
+
+
+def test_the_next_key_is_what_the_file_holds_now(tmp_path: Path) -> None:
+    file = key_file(tmp_path / "key")
+    source = KeySource(file, "ab" * 32)
+    assert source.key() == source.next() == KEY
+    key_file(tmp_path / "key", OTHER_KEY)
+    assert source.next() == OTHER_KEY
+    with pytest.raises(VaultError) as caught:
+        KeySource(None, "ab" * 32).next()
+    assert (caught.value.code, caught.value.http_status) == ("vault_key_fixed", 409)
+    assert KeySource().next() != KeySource().next()
 
 
 # keys
@@ -211,8 +298,16 @@ def test_without_either_a_key_is_made_for_this_process() -> None:
 # grants
 
 
-@pytest.mark.parametrize("doc", [{"kind": "organization"}, {"kind": "personal", "subject": "user-1"}])
-def test_a_documented_grant_reads_and_writes_alike(doc: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "doc",
+    [
+        {"kind": "organization"},
+        {"kind": "personal", "subject": "user-1"},
+        {"kind": "organization", "audience": ["a", "b"]},
+        {"kind": "organization", "audience": []},
+    ],
+)
+def test_a_documented_grant_reads_and_writes_alike(doc: dict[str, object]) -> None:
     assert parse(doc).document() == doc
 
 
@@ -228,6 +323,11 @@ def test_a_documented_grant_reads_and_writes_alike(doc: dict[str, str]) -> None:
         ({"kind": "personal", "subject": " "}, "invalid_field", "grant.subject"),
         ({"kind": "personal", "subject": 7}, "invalid_field", "grant.subject"),
         ({"kind": "organization", "subject": "user-1"}, "unknown_field", "grant.subject"),
+        ({"kind": "personal", "subject": "user-1", "audience": ["user-1"]}, "unknown_field", "grant.audience"),
+        ({"kind": "organization", "audience": "user-1"}, "invalid_field", "grant.audience"),
+        ({"kind": "organization", "audience": ["user-1", 7]}, "invalid_field", "grant.audience"),
+        ({"kind": "organization", "audience": [" "]}, "invalid_field", "grant.audience"),
+        ({"kind": "organization", "audience": ["x"] * 1001}, "invalid_field", "grant.audience"),
         ({"kind": "personal", "subject": "user-1", "agent": "x"}, "unknown_field", "grant.agent"),
     ],
 )
@@ -242,6 +342,14 @@ def test_a_personal_grant_serves_its_subject_alone() -> None:
     assert allows(personal, "user-1")
     assert not any(allows(personal, other) for other in ("user-2", "USER-1", "user-1 ", "", None))
     assert all(allows(organization, anyone) for anyone in ("user-1", "", None))
+
+
+def test_an_audience_is_who_is_named_in_it() -> None:
+    narrow, nobody = Grant("organization", audience=("user-1",)), Grant("organization", audience=())
+    assert refusal(narrow, "user-1") is None
+    assert [refusal(narrow, other) for other in ("user-2", "", None)] == ["grant_audience_denied"] * 3
+    assert refusal(nobody, "user-1") == "grant_audience_denied"
+    assert narrow.key == nobody.key == Grant("organization").key  # the secret stays where it is when the audience changes
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(st.characters(exclude_categories=["Cs"]), min_size=1))

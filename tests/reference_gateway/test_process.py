@@ -133,7 +133,7 @@ def test_a_port_in_use_is_named() -> None:
 
 def test_everything_that_matters_survives_a_restart(tmp_path: Path) -> None:
     store = str(tmp_path / "gateway.db")
-    flags = ("--store", store, "--allow-loopback")
+    flags = ("--store", store, "--allow-loopback", "--experimental", "memory_connectors")
     with provider_served() as provider:
         with started(*flags) as (child, ready), operated(ready) as operator:
             bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])
@@ -157,7 +157,7 @@ def test_everything_that_matters_survives_a_restart(tmp_path: Path) -> None:
 
 def test_a_restart_forgets_nothing_of_a_held_call(tmp_path: Path) -> None:
     """Its named timeout, its protocol era and its `_meta` are those of the call, also when another process executes it."""
-    flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback")
+    flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback", "--experimental", "memory_connectors")
     with provider_served() as provider:
         with started(*flags) as (child, ready), operated(ready) as operator:
             bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])
@@ -178,7 +178,7 @@ def test_a_restart_forgets_nothing_of_a_held_call(tmp_path: Path) -> None:
 
 
 def test_a_call_cut_off_by_a_crash_is_unknown_and_never_repeated(tmp_path: Path) -> None:
-    flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback")
+    flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback", "--experimental", "memory_connectors")
     with provider_served() as provider:
         provider.hang = True
         with started(*flags) as (child, ready), operated(ready) as operator:
@@ -222,7 +222,7 @@ def test_a_call_cut_off_by_a_crash_is_unknown_and_never_repeated(tmp_path: Path)
 
 
 def test_a_store_sealed_under_another_key_serves_but_cannot_call(tmp_path: Path) -> None:
-    flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback")
+    flags = ("--store", str(tmp_path / "gateway.db"), "--allow-loopback", "--experimental", "memory_connectors")
     with provider_served() as provider:
         with started(*flags) as (_, ready), operated(ready) as operator:
             bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])

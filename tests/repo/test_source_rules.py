@@ -17,12 +17,15 @@ PORTS: Mapping[str, str] = {
     "harness/engine/bench.py": "Names, the port for synthetic values",
     "harness/engine/item.py": "how long an item really took, which is reported and never judged, also while its bench's clock stands still",
     "harness/local/mem0.py": "the key that a vendor's server is started with",
+    "harness/local/papr_mcp.py": "as above",
     "harness/sandbox/agent.py": "a program inside a sandbox, which nobody can hand a clock; how long it ran is compared with the outside",
     "harness/sandbox/fresh.py": "values that nobody had before",
     "harness/target/reference.py": "the operator token of a gateway that it starts",
     "reference_gateway/clock.py": "the clock",
     "reference_gateway/ids.py": "ids and tokens",
     "reference_gateway/vault.py": "nonces of encryption",
+    "reference_gateway/vault_key.py": "the key of a process that was given none",
+    "harness/target/outer.py": "the key of the vault of a gateway that it starts",
 }
 """Modules that may ask for the time or for chance."""
 

@@ -109,3 +109,10 @@ def test_data_stands_beside_the_package_in_a_checkout_and_inside_it_when_install
     (package / "_data").mkdir()
     (tmp_path / "scenarios").mkdir()  # of somebody else: it does not win over what the package came with
     assert data_root(package) == package / "_data"
+
+
+def test_papr_has_exactly_one_of_three_credentials_and_a_probe_that_is_no_tool() -> None:
+    papr = need_manifest(load_manifests(data_root() / "providers"), "papr")
+    assert (papr.auth.one_of, len(papr.auth.paths), papr.auth.scheme) == (True, 3, "papr")
+    assert [operation.path for operation in papr.operations if operation.tool is None] == ["/v1/memory/00000000-0000-0000-0000-000000000000"]
+    assert len({operation.tool for operation in papr.operations} - {None}) == 7

@@ -145,6 +145,16 @@ async def test_time_comes_from_the_clock(bench: Any) -> None:
         assert mount.exchanges[0].at == "2026-01-01T00:01:01.500000Z"
 
 
+async def test_a_row_without_a_tool_is_a_request_that_carries_out_none(bench: Any) -> None:
+    operations = [("GET", "/api/v1/none", None), ("GET", "/api/v1/{id}", "get")]
+    async with bench.served(bench.rest_app()) as url:
+        mount = bench.tap.mount("papr", url, operations=operations)
+        for path in ("none", "some"):
+            await bench.http.get(mount.url(f"/api/v1/{path}"))
+        assert [e.tool for e in mount.exchanges] == [None, "get"]
+        assert len(mount.dispatches()) == 1
+
+
 async def test_rest_requests_carry_the_tool_of_their_operation(bench: Any) -> None:
     operations = [("POST", "/api/v1/remember", "remember"), ("POST", "/api/v1/recall", "recall"), ("GET", "/api/v1/{any}", "list")]
     async with bench.served(bench.rest_app()) as url:

@@ -1,0 +1,129 @@
+"""An exported log (`GET /audit/export`: JSON lines of records, closed by a signed checkpoint) and a file of kept checkpoints, read without trust."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from harness.errors import LoadError
+from harness.model.digest import NotCanonical, canonical_text, loads_exact
+
+KIND = "checkpoint/v1"
+LARGEST = 1 << 30
+LONGEST_LINE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A checkpoint. `line` in its file, from 1. `signed`: by the key that it names itself."""
+
+    seq: int
+    hash: str
+    key: str
+    line: int
+    signed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """`records`: (line, record) in the file's order. `broken`: lines that are neither record nor checkpoint."""
+
+    records: tuple[tuple[int, Mapping[str, Any]], ...]
+    marks: tuple[Mark, ...]
+    broken: tuple[int, ...]
+
+
+def read_export(path: Path) -> Exported:
+    """Raises LoadError when it cannot be read, is too large, or holds nothing at all."""
+    records: list[tuple[int, Mapping[str, Any]]] = []
+    marks: list[Mark] = []
+    broken: list[int] = []
+    for number, line in enumerate(_lines(path), start=1):
+        found = _object(line)
+        if found is None:
+            broken.append(number)
+        elif found.get("kind") == KIND:
+            mark = _mark(found, number)
+            marks.append(mark) if mark is not None else broken.append(number)
+        elif isinstance(found.get("seq"), int) and isinstance(found.get("hash"), str):
+            records.append((number, found))
+        else:
+            broken.append(number)
+    if not records and not marks:
+        raise LoadError("no audit record and no checkpoint in it", where=str(path), fix="give the answer of GET /operator/v1/audit/export")
+    return Exported(tuple(records), tuple(marks), tuple(broken))
+
+
+def read_marks(path: Path) -> tuple[Mark, ...]:
+    """Raises LoadError for an unreadable file or a line that is no checkpoint; a last line cut short by a crash is passed over."""
+    marks = []
+    lines = _lines(path, keep_unended=False)
+    for number, line in enumerate(lines, start=1):
+        found = _object(line)
+        mark = _mark(found, number) if found is not None and found.get("kind") == KIND else None
+        if mark is None:
+            raise LoadError("not a checkpoint", where=f"{path}:{number}", fix="give the file that the gateway wrote under --checkpoints, unedited")
+        marks.append(mark)
+    return tuple(marks)
+
+
+def read_key(text: str) -> str:
+    """A public key as the gateway tells it (base64 of 32 bytes), or a file that holds it so or as PEM. Raises LoadError."""
+    path = Path(text)
+    try:
+        content = path.read_text(encoding="ascii") if len(text) < 4096 and path.is_file() else text
+        if "-----BEGIN" in content:
+            key = load_pem_public_key(content.encode())
+            if not isinstance(key, Ed25519PublicKey):
+                raise ValueError("not an Ed25519 key")
+            return base64.b64encode(key.public_bytes_raw()).decode("ascii")
+        raw = base64.b64decode(content.strip(), validate=True)
+        if len(raw) != 32:
+            raise ValueError("not 32 bytes")
+    except (OSError, ValueError, binascii.Error) as error:
+        raise LoadError("not an Ed25519 public key", where="--key", fix="give what GET /operator/v1/audit/key answers, or a PEM file") from error
+    return base64.b64encode(raw).decode("ascii")
+
+
+def _lines(path: Path, *, keep_unended: bool = True) -> list[bytes]:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise LoadError(f"larger than {LARGEST >> 20} MiB", where=str(path), fix="export the log in a form that can be read here")
+        content = path.read_bytes()
+    except OSError as error:
+        raise LoadError(f"cannot be read: {error.strerror}", where=str(path), fix="name a readable file") from error
+    lines = content.split(b"\n")
+    last = lines.pop()
+    return [*lines, last] if last and keep_unended else lines
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    if len(line) > LONGEST_LINE:
+        return None
+    try:
+        found = loads_exact(line)
+    except (ValueError, UnicodeDecodeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _mark(found: dict[str, Any], line: int) -> Mark | None:
+    body = {name: value for name, value in found.items() if name != "signature"}
+    seq, last, key, signature = (found.get(name) for name in ("seq", "hash", "key", "signature"))
+    if not isinstance(seq, int) or isinstance(seq, bool) or not all(isinstance(each, str) for each in (last, key, signature)):
+        return None
+    try:
+        public = Ed25519PublicKey.from_public_bytes(base64.b64decode(str(key), validate=True))
+        public.verify(base64.b64decode(str(signature), validate=True), canonical_text(body).encode())
+        signed = True
+    except (ValueError, InvalidSignature, NotCanonical):
+        signed = False
+    return Mark(seq, str(last), str(key), line, signed)

@@ -1,0 +1,59 @@
+"""`harness audit`: an exported log, verified offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+GROUP = "Check a gateway's exported audit log, offline."
+HELP = """Say whether an exported audit log is what the gateway wrote, whole and unaltered.
+
+FILE is what GET /operator/v1/audit/export answered. Edited, removed, inserted, exchanged and reordered records, a cut end, a log written
+anew and an earlier log in place of a later one are found; the last two need --key and --checkpoints.
+
+\b
+Examples:
+  harness audit verify audit.jsonl --key gateway.pub
+  harness audit verify audit.jsonl --key gateway.pub --checkpoints checkpoints.jsonl
+"""
+
+EPILOG = "Exit codes: 0 it is, 1 it is not, 2 unreadable file or key, 5 we could not tell (no --key)."
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The exported log.")],
+    key: Annotated[str | None, typer.Option(metavar="KEY|FILE", help="The gateway's public key, base64 or PEM.")] = None,
+    checkpoints: Annotated[Path | None, typer.Option(metavar="FILE", help="Checkpoints that were kept outside the store.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> int:
+    import json as jsons
+
+    from harness.audit.read import read_export, read_key, read_marks
+    from harness.audit.verify import verify as judged
+    from harness.cli.console import say, say_json
+    from harness.errors import Exit
+    from harness.report.inert import visible
+
+    public = read_key(key) if key is not None else None
+    log = read_export(file)
+    kept = read_marks(checkpoints) if checkpoints is not None else ()
+    findings = judged(log, str(file), key=public, kept=kept)
+    severities = {finding.severity for finding in findings}
+    code = Exit.FAILED if "fail" in severities else Exit.INCOMPLETE if findings else Exit.OK
+    if json:
+        document = {"schema": "audit-verdict/v1", "exit_code": int(code), "records": len(log.records), "findings": [f.model_dump() for f in findings]}
+        say_json(jsons.dumps(document, indent=2))
+        return int(code)
+    for finding in findings:
+        say(visible(f"{finding.severity}: {finding.id}: {finding.message}\n  at: {finding.where}\n  fix: {finding.fix}"))
+    answer = {Exit.OK: "whole and unaltered", Exit.FAILED: "not what the gateway wrote", Exit.INCOMPLETE: "we could not tell"}[code]
+    say(f"{len(log.records)} records, {len(log.marks) + len(kept)} checkpoints: {answer}")
+    return int(code)
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help=GROUP, no_args_is_help=True, rich_markup_mode=None)
+    group.command("verify", help=HELP, epilog=EPILOG)(verify)
+    app.add_typer(group, name="audit")

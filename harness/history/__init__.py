@@ -1,0 +1,1 @@
+"""What earlier runs said: one SQLite file, bounded."""

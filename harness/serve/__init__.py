@@ -1,0 +1,1 @@
+"""Runs and their history in a browser, read-only, for the person at this machine."""

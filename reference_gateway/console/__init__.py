@@ -1,0 +1,1 @@
+"""The operator console: pages over the operator API, for people. It holds no authority of its own."""

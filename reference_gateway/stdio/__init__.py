@@ -1,0 +1,1 @@
+"""Local servers: approved commands as supervised child processes that speak MCP over their standard input and output."""

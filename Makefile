@@ -143,6 +143,10 @@ torture: setup ## 1,000 tampered bundles, all detected, and 100 clean ones, none
 	$(BIN)/harness run MEM-1 --protocol 2026-07-28 --report none --reports-dir build/torture
 	$(BIN)/python tools/torture_bundles.py build/torture/latest/evidence.jsonl
 
+.PHONY: triage
+triage: setup ## Forty nights with known causes; prints the confusion matrix of the triage
+	$(BIN)/python tools/triage_matrix.py
+
 .PHONY: lint
 lint: setup ## Style
 	$(BIN)/ruff check

@@ -1,1 +1,1 @@
-"""The official conformance suite, run against this project: `python -m conformance client server` (docs/testing.md)."""
+"""The official conformance suite, run against this project: `python -m conformance client server`."""

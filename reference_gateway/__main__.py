@@ -75,7 +75,7 @@ def _checked(argv: Sequence[str]) -> argparse.Namespace:
     if wrong := [port for port in found.allow_port if not 0 < port < 65536]:
         raise Usage(f"{wrong[0]} is no port", "--allow-port", "Use 1 to 65535")
     if found.vault_previous_key_file is not None and found.store is None:
-        raise Usage("a store that is made anew holds nothing that is under an earlier key", "--vault-previous-key-file", "Name the store with --store")
+        raise Usage("a new store holds nothing that is under an earlier key", "--vault-previous-key-file", "Name the store with --store")
     try:
         Defects(found.defect)
     except UnknownDefect as error:

@@ -134,16 +134,12 @@ class Gateway:
         self._public = metadata_route(options.public_url)
         setting = self._setting_up(options, tenants, store, audit, runs, experiments, dialler, defects)
         outer = OuterRoutes(tenants=tenants, connections=self._connections, vault=vault, keys=keys, egress=self._egress, audit=audit)
+        lists = ListRoutes(tenants=tenants, connections=self._connections, approvals=self._approvals)
         self.control = Control(
             token=options.operator_token,
             tenants=tenants,
             access=AccessRoutes(tenants=tenants, connections=self._connections, policies=policies, operators=operators, runs=runs),
-            more=[
-                ListRoutes(tenants=tenants, connections=self._connections).routes(),
-                setting,
-                outer.routes(),
-                AuditRoutes(self._checkpoints).routes(),
-            ],
+            more=[lists.routes(), setting, outer.routes(), AuditRoutes(self._checkpoints).routes()],
             operators=operators,
             connections=self._connections,
             store=store,

@@ -66,7 +66,7 @@ class Authorizing:
         held = self._broker.consents.read(place)
 
         async def settle(consent: Consent) -> None:
-            await self._settle(key, place, consent)
+            await self._settle(key, place, asked.url, consent)
 
         def failed(error: GatewayError) -> None:
             self._fail(key, error)
@@ -132,8 +132,13 @@ class Authorizing:
             "authorization": {"state": begun.state, "url": begun.url, "expires_at": begun.expires_at, "problem": begun.problem},
         }
 
-    async def _settle(self, key: Key, place: Place, consent: Consent) -> None:
+    async def _settle(self, key: Key, place: Place, url: str, consent: Consent) -> None:
         connection = self._connections.get(*key)
+        own = connection.settings
+        if (own.url, own.grant.key, connection.revoked) != (url, place.grant, False) or connection.status == "archived":
+            raise OAuthError(  # deleted, and made again under the same name: nobody agreed to that one
+                "oauth_state_unknown", "the connection is no longer the one that was authorized", where="state", fix="begin again", http_status=400
+            )
         if connection.was_active:
             self._broker.store(place, consent)
         elif self.finish is not None:

@@ -11,6 +11,7 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from reference_gateway.canonical import schema_hash
 from reference_gateway.classify import Risk, classify
+from reference_gateway.confusables import imitations
 from reference_gateway.defects import Defects, normalised
 from reference_gateway.errors import GatewayError
 from reference_gateway.listing import presentable
@@ -148,8 +149,8 @@ def _kept(pages: list[list[Json]], defects: Defects) -> list[list[Json]]:
     return pages[:-1] if len(pages) > 1 else [pages[0][: len(pages[0]) - max(1, len(pages[0]) // 4)]]
 
 
-def distinct(tools: Iterable[object]) -> tuple[list[Json], dict[str, int]]:
-    """Tools that can be called by a name of their own, and how many were dropped for which reason."""
+def distinct(tools: Iterable[object], defects: Defects) -> tuple[list[Json], dict[str, int]]:
+    """Tools that can be called by a name of their own that looks like no other's, and how many were dropped for which reason."""
     kept: dict[str, Json] = {}
     dropped: dict[str, int] = {}
     for tool in tools:
@@ -164,7 +165,10 @@ def distinct(tools: Iterable[object]) -> tuple[list[Json], dict[str, int]]:
             dropped["duplicate"] = dropped.get("duplicate", 0) + 1
         else:
             kept[name] = tool
-    return list(kept.values()), dropped
+    imitating = set() if "imitations-listed" in defects else imitations(kept)
+    if imitating:
+        dropped["imitation"] = len(imitating)
+    return [tool for name, tool in kept.items() if name not in imitating], dropped
 
 
 def entry(provider: str, wire: Json, defects: Defects) -> Tool:

@@ -328,9 +328,8 @@ class Connections:
         """Which subjects an organization's grant serves from the next call on: None for everybody, an empty list for nobody."""
         before = connection.settings
         if before.grant.kind != "organization":
-            raise GatewayError(
-                "invalid_field", "a personal grant serves its subject alone", where="audience", fix="give the connection another grant", http_status=422
-            )
+            fix = "give the connection another grant"
+            raise GatewayError("invalid_field", "a personal grant serves its subject alone", where="audience", fix=fix, http_status=422)
         connection.settings = replace(before, grant=replace(before.grant, audience=audience_of(audience)))
         with undone(connection, settings=before), self._store.transaction():
             self._store.connection_put(connection.tenant, connection.name, connection.doc())

@@ -76,6 +76,7 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "codex-headers": ("", "the configuration for Codex names its headers as other programs do"),
     "loopback-to-remote": ("", "a remote run is handed a loopback address"),
     "instructions-always": ("", "instructions that were turned off are served"),
+    "imitations-listed": ("", "a tool whose name only looks like another one's is listed and can be called"),
     "normalise-schema": ("", "input schemas are re-serialised, so that their hash changes"),
 }
 

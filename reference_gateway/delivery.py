@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -73,8 +74,8 @@ def is_local(url: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
+        address = ipaddress.ip_address(socket.inet_ntoa(socket.inet_aton(host)) if ":" not in host else host)
+    except (ValueError, OSError):  # a name; 127.1, 0x7f000001 and 2130706433 are none
         return False
     mapped = getattr(address, "ipv4_mapped", None) or address
     return mapped.is_loopback or mapped.is_unspecified
@@ -104,10 +105,7 @@ class Deliveries:
                 "run_token_invalid", "that is not this run's token", where="token", fix="give the one that it was created with", http_status=422
             )
         url = self._url(run, base)
-        if form == "codex" and "codex-headers" in self._defects:
-            written = _codex(url, token, "headers")
-        else:
-            written = WRITERS[form](url, token)
+        written = _codex(url, token, "headers") if form == "codex" and "codex-headers" in self._defects else WRITERS[form](url, token)
         with self._store.transaction():
             self._store.setting_put(run.tenant, _SETTING + run.run, {"deliveries": [*self._of(run), {"form": form, "url": url, "at": self._now()}]})
             self._audit.append(

@@ -1,6 +1,6 @@
 """Kept-alive HTTP/1.1 connections to providers, for what happens at every call.
 
-A general client's layers are about two fifths of what a call costs the gateway (docs/performance.md), so MCP goes out through this: h11
+A general client's layers are about two fifths of what a call costs the gateway (`make bench`), so MCP goes out through this: h11
 does the protocol, asyncio the sockets, and nothing else stands between. Where a connection may go is not decided here: `dial` is the
 egress guard's. A request is sent exactly once, whatever happens to its connection.
 """

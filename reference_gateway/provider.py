@@ -133,7 +133,7 @@ class McpProvider:
             return reply.result
 
         listed, pages = await walk(fetch, self._defects)
-        tools, dropped = distinct(listed)
+        tools, dropped = distinct(listed, self._defects)
         return Discovery(tuple(tools), pages, dropped, session.server, session.version, session.instructions)
 
     async def call(self, call: ProviderCall) -> Answer:

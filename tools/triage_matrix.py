@@ -38,6 +38,9 @@ ENVIRONMENT = {
     "COGNEE_API_KEY": KEYS["cognee"],
 }
 
+OWN_PATH = {"honcho": "/mcp"}
+"""Where a stand-in serves what its provider serves at the root."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -194,7 +197,7 @@ async def spend(case: Prepared, folder: Path) -> Night:
         mount = chaos.mount(case.provider, running.base_url)
         mount.faults.extend(case.faults)
         mount.mutations.extend(case.mutations)
-        address = "http://127.0.0.1:9" if case.dead else mount.url()
+        address = "http://127.0.0.1:9" if case.dead else mount.url() + OWN_PATH.get(case.provider, "")
         environment = {k: v for k, v in {**ENVIRONMENT, **case.environment}.items() if v is not None}
         live = LiveOptions(case.allow_write, Budget(case.calls, 120.0), environment, {case.provider: address}, folder / "home")
         paths = tuple(data_root().glob(f"scenarios/*/{case.select}.yaml")) or tuple(data_root().glob(f"scenarios/*/{case.select.lower()}.yaml"))

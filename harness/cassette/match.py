@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from harness.cassette.format import Cassette, Interaction
+from harness.cassette.redact import Redactor
 from harness.cassette.scrub import scrubbed_form, scrubbed_json, spoken
-from harness.cassette.sensitive import is_secret_name, without_stand_ins
+from harness.cassette.sensitive import is_secret_name, learnable, without_stand_ins
 from harness.model.digest import loads_exact
 
 MAX_DIFF_LINES = 40
@@ -30,12 +31,30 @@ _BOUNDARY = re.compile(r"boundary=\"?([^\";,\s]+)", re.IGNORECASE)
 Clean = Callable[[str], str]
 
 
-def request_key(method: str, target: str, content_type: str, body: bytes | None, clean: Clean = str) -> str:
-    """What two requests must share to be the same question. `clean` replaces the configured secrets of whoever asks now."""
+class Asker:
+    """Whoever asks now: his configured secrets, and those that he shows under a secret's name, which are then secrets everywhere."""
+
+    def __init__(self, clean: Clean = str) -> None:
+        self._clean = clean
+        self._shown = Redactor()
+
+    def hide(self, secret: str) -> str:
+        secret = secret.strip()
+        if learnable(secret):
+            self._shown.know({"shown": secret})
+        return HIDDEN
+
+    def clean(self, text: str) -> str:
+        return self._shown.clean(self._clean(text))
+
+
+def request_key(method: str, target: str, content_type: str, body: bytes | None, asker: Asker | None = None) -> str:
+    """What two requests must share to be the same question."""
+    asker = asker or Asker()
     path, _, query = target.partition("?")
-    asked = sorted((name, HIDDEN if is_secret_name(name) else value) for name, value in parse_qsl(query, keep_blank_values=True))
-    parts: list[Any] = [method, path.rstrip("/") or "/", asked, _content(content_type, body)]
-    return without_stand_ins(spoken(clean(json.dumps(parts, sort_keys=True, ensure_ascii=False))))
+    asked = sorted((name, asker.hide(value) if is_secret_name(name) else value) for name, value in parse_qsl(query, keep_blank_values=True))
+    parts: list[Any] = [method, path.rstrip("/") or "/", asked, _content(content_type, body, asker)]
+    return without_stand_ins(spoken(asker.clean(json.dumps(parts, sort_keys=True, ensure_ascii=False))))
 
 
 def key_of(one: Interaction) -> str:
@@ -60,13 +79,13 @@ def index_of(cassette: Cassette) -> dict[str, list[int]]:
     return cassette.index
 
 
-def _content(content_type: str, body: bytes | None) -> Any:
+def _content(content_type: str, body: bytes | None, asker: Asker) -> Any:
     if not body:
         return None
     kind = content_type.partition(";")[0].strip().lower()
     text = body.decode("utf-8", "surrogateescape")
     if kind == "application/x-www-form-urlencoded":
-        return sorted(parse_qsl(scrubbed_form(text, _hide), keep_blank_values=True))
+        return sorted(parse_qsl(scrubbed_form(text, asker.hide), keep_blank_values=True))
     if kind.startswith("multipart/"):
         boundary = _BOUNDARY.search(content_type)
         given = boundary[1] if boundary else text.partition("\r\n")[0].removeprefix("--")
@@ -75,11 +94,7 @@ def _content(content_type: str, body: bytes | None) -> Any:
         message = loads_exact(body)
     except ValueError:
         return text
-    return scrubbed_json(without_ids(message), _hide)
-
-
-def _hide(_: str) -> str:
-    return HIDDEN
+    return scrubbed_json(without_ids(message), asker.hide)
 
 
 def without_ids(message: Any) -> Any:

@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 from harness.cassette.events import event_data, split_events, with_data
 from harness.cassette.format import ORIGIN, Interaction
 from harness.cassette.prose import without_prose
-from harness.cassette.redact import SHORTEST, Redactor, inflated
-from harness.cassette.sensitive import REQUEST_KEPT, RESPONSE_KEPT, SESSION_HEADER, is_secret_name, is_stand_in
+from harness.cassette.redact import Redactor, inflated
+from harness.cassette.sensitive import REQUEST_KEPT, RESPONSE_KEPT, SESSION_HEADER, is_secret_name, is_stand_in, learnable
 from harness.model.digest import loads_exact
 from harness.model.secret import marker
 
@@ -25,7 +25,6 @@ _NAMED_MAPS = frozenset({"properties", "$defs", "definitions", "patternPropertie
 _BEARER = re.compile(r"\b(Bearer|Basic|Token)(\s+)(?=[^\s\"']*\d)([A-Za-z0-9._~+/-]{8,}=*)", re.IGNORECASE)
 _ASSIGNED = re.compile(r"([A-Za-z][A-Za-z0-9_-]{2,40})([=]|\\?\"?:\s*\\?\")([^\s\"'&<>,;\\\[]{6,})")
 _PART = re.compile(rb'(name="([^"]+)"[^\r\n]*(?:\r\n[^\r\n]+)*\r\n\r\n)(.*?)(?=\r\n--)', re.DOTALL)
-LEARNT_FROM = 12
 
 Note = Callable[[str], str]
 """Told a secret that stood under a secret's name; answers what is to stand there."""
@@ -145,7 +144,7 @@ class Scrubber:
         known = self._redactor.known.get(secret)
         if known is not None:
             return known
-        if len(secret) < SHORTEST or is_stand_in(secret) or not (len(secret) >= LEARNT_FROM or re.search(r"\d", secret)):
+        if not learnable(secret):
             return ""
         return self._learnt.setdefault(secret, f"field-{len(self._learnt) + 1}")
 
@@ -189,7 +188,9 @@ def _hidden(item: Any, note: Note) -> Any:
         return {key: _hidden(one, note) for key, one in item.items()}
     if isinstance(item, list):
         return [_hidden(one, note) for one in item]
-    return note(str(item)) if item != "" else item
+    if not isinstance(item, str):
+        return FIELD  # a number is hidden here and looked for nowhere: in its place elsewhere a marker would be no JSON
+    return note(item) if item else item
 
 
 def _inner(text: str, note: Note) -> str:

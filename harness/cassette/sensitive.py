@@ -68,6 +68,13 @@ def is_stand_in(value: str) -> bool:
     return not value.strip() or _WHOLE_STAND_IN.fullmatch(value.strip()) is not None
 
 
+def learnable(secret: str) -> bool:
+    """Whether a value that stood under a secret's name can be told from ordinary text, so that it may be looked for elsewhere too."""
+    if is_stand_in(secret) or not any(c.isalpha() for c in secret):
+        return False
+    return len(secret) >= 12 or (len(secret) >= 8 and any(c.isdigit() for c in secret))
+
+
 def without_stand_ins(text: str) -> str:
     """Every marker as one and the same, so that both sides of a comparison look alike."""
     return re.sub(rf"{re.escape(MARKER[0])}[^\]]*\]|{re.escape(REDACTED[0])}[^\]]*\]", "[redacted]", text)

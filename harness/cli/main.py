@@ -8,7 +8,28 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from harness.cli import audit, bundle, claims, discover, doctor, drift, gate, gateway, history, judge, listing, login, merge, nightly, record, run, serve, spans, sweep
+from harness.cli import (
+    audit,
+    bundle,
+    claims,
+    discover,
+    doctor,
+    drift,
+    gate,
+    gateway,
+    history,
+    judge,
+    listing,
+    login,
+    merge,
+    nightly,
+    record,
+    run,
+    serve,
+    spans,
+    sweep,
+    transparency,
+)
 from harness.errors import Exit, HarnessError
 
 OVERVIEW = """Acceptance and conformance harness for MCP tool gateways and the memory providers behind them.
@@ -62,7 +83,8 @@ def _options(
     """Options of the program itself; the commands have their own."""
 
 
-for module in (run, record, listing, discover, drift, judge, gate, claims, merge, bundle, gateway, nightly, doctor, login, sweep, history, serve, spans, audit):
+OTHERS = (nightly, doctor, login, sweep, history, serve, spans, audit, transparency)
+for module in (run, record, listing, discover, drift, judge, gate, claims, merge, bundle, gateway, *OTHERS):
     module.register(app)
 
 

@@ -88,8 +88,10 @@ def nightly(
         providers=tuple(provider or ()),
     )
     found = spend_night(wish)
-    write(found, place, formats, wish)
-    tell(found, place, json=json)
+    try:
+        write(found, place, formats, wish)
+    finally:  # also when something cannot be written, which then decides the exit code
+        tell(found, place, json=json)
     return found.exit_code
 
 
@@ -103,7 +105,11 @@ def spend_night(wish: Wish) -> Night:
 
 
 def write(found: Night, place: RunPlace, formats: Sequence[Report], wish: Wish) -> None:
-    """History first: what is shown of all nights has this one in it. Raises UsageError when something cannot be written."""
+    """History first: what is shown of all nights has this one in it. One that cannot be used costs no report, and is raised after them.
+
+    Raises UsageError when something cannot be written.
+    """
+    from harness.errors import HarnessError
     from harness.history.store import NAME, History
     from harness.history.summary import spread
     from harness.nightly.flaky import flaky_steps
@@ -111,15 +117,22 @@ def write(found: Night, place: RunPlace, formats: Sequence[Report], wish: Wish) 
     from harness.nightly.render import files
     from harness.report.write import write_bytes, write_reports
 
-    with History(place.reports / NAME) as history:
-        history.add(stored_night(found, wish.live.rehearse))
-        flaky = flaky_steps(history.items())
-        spreads = spread([row for _, _, row in history.visible()])
+    trouble: HarnessError | None = None
+    flaky, spreads = [], []
+    try:
+        with History(place.reports / NAME) as history:
+            history.add(stored_night(found, wish.live.rehearse))
+            flaky = flaky_steps(history.items())
+            spreads = spread([row for _, _, row in history.visible()])
+    except HarnessError as error:
+        trouble = error
     for part in found.parts:
         if part.results is not None:
             write_reports(part.results, formats, place.folder / part.level)
     for name, content in files(found, flaky, spreads).items():
         write_bytes(place.folder / name, content)
+    if trouble is not None:
+        raise trouble
 
 
 def tell(found: Night, place: RunPlace, *, json: bool) -> None:

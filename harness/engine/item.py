@@ -19,7 +19,7 @@ from harness.engine.evidence_log import EvidenceLog
 from harness.engine.polling import Poll, holds
 from harness.engine.related import relations_of
 from harness.engine.set_up import SetUp
-from harness.engine.tapes import Tapes, bound, recorded_by, source_of, unthread
+from harness.engine.tapes import Tapes, bound, played_out, recorded_by, source_of, unthread
 from harness.engine.vocabulary import verbs
 from harness.errors import HarnessError, Untestable, UsageError
 from harness.fake.kit import providers as stand_ins
@@ -130,7 +130,7 @@ class ItemRun:
             scenario_providers = {name: spec.provider or name for name, spec in scenario.connections.items()}
             owed = [named for step in scenario.cleanup if (named := called(scenario, step))[1]]
             self.live = self.bench.options.live.item(nonce, scenario_providers, owed)
-        self.bindings, trouble = self._bound(nonce)
+        self.bindings, trouble = bound(self, nonce)
         keys, embedded = self.documents.of(scenario)
         self.emit(
             PlanItemRecord(
@@ -162,12 +162,6 @@ class ItemRun:
             self._end(trouble, 0.0)
             return False
         return True
-
-    def _bound(self, nonce: str) -> tuple[Bindings, Trouble | None]:
-        try:
-            return bound(self, nonce), None
-        except HarnessError as error:  # a recording that does not fit
-            return Bindings({"run.id": "", "nonce": ""}), as_trouble(error)
 
     # ---- for work outside of scenarios
 
@@ -284,15 +278,16 @@ class ItemRun:
             )
         if step.eventually is None:
             return await action.run(stage, step, params, phase, 1), 1, 0.0
-        connection, _ = stage.resolve(str(step.target))
-        settle = stage.legs[connection].settle
-        poll = Poll(step.eventually.within_s, step.eventually.every_s, settle, self.bench.clock)
+        connection, tool = stage.resolve(str(step.target))
+        leg = stage.legs[connection]
+        poll = Poll(step.eventually.within_s, step.eventually.every_s, leg.settle, self.bench.clock)
         while True:
             poll.attempts += 1
             done = await action.run(stage, step, params, phase, poll.attempts)
             captures, _ = self._capture(step, done)
             snapshot = [*self.records, *(await self._witnessed())]
-            if holds(snapshot, self.item, step, self.bindings.with_captures(step.id, captures), self.documents) or poll.over:
+            over = poll.over or played_out(leg.mount, tool)
+            if over or holds(snapshot, self.item, step, self.bindings.with_captures(step.id, captures), self.documents):
                 return done, poll.attempts, poll.elapsed
             await poll.wait()
 

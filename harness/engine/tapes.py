@@ -97,8 +97,16 @@ def inventory_hash(inventory: Inventory | None) -> str:
 # ---- while an item runs
 
 
-def bound(run: ItemRun, nonce: str) -> Bindings:
-    """The scenario's values: fresh ones, or in a replay those that were recorded. They are never put into recorded answers."""
+def bound(run: ItemRun, nonce: str) -> tuple[Bindings, Trouble | None]:
+    """The scenario's values, and the trouble of a recording that does not fit."""
+    try:
+        return _values(run, nonce), None
+    except HarnessError as error:
+        return Bindings({"run.id": "", "nonce": ""}), _trouble(error)
+
+
+def _values(run: ItemRun, nonce: str) -> Bindings:
+    """Fresh ones, or in a replay those that were recorded. They are never put into recorded answers."""
     scenario = run.item.scenario
     if run.item.level != "replayed" or not run.item.runnable:
         return Bindings.start(scenario.let, run_id=f"{run.run_id}-{nonce}", nonce=nonce)
@@ -152,6 +160,11 @@ def thread(run: ItemRun, name: str, mount: Mount) -> None:
         mount.recorder = Recorder()
 
 
+def played_out(mount: Mount, tool: str) -> bool:
+    """Whether a replay has no further answer of this tool: asking again would only ask for what was never recorded."""
+    return mount.player is not None and all(one.tool != tool for one in mount.player.unused(mount.operations))
+
+
 async def unthread(run: ItemRun, trouble: Trouble | None) -> Trouble | None:
     """After the tenant is closed: say what a replay did not use, and write what was recorded. Answers the trouble of that, if any."""
     for name, leg in run.legs.items():
@@ -166,8 +179,12 @@ async def unthread(run: ItemRun, trouble: Trouble | None) -> Trouble | None:
             try:
                 run.emit(_kept(run, name, leg.mount, leg.mount.recorder))
             except HarnessError as error:
-                trouble = Trouble(type=type(error).__name__, what=error.what, where=error.where, fix=error.fix, exit_code=int(error.exit_code))
+                trouble = _trouble(error)
     return trouble
+
+
+def _trouble(error: HarnessError) -> Trouble:
+    return Trouble(type=type(error).__name__, what=error.what, where=error.where, fix=error.fix, exit_code=int(error.exit_code))
 
 
 async def _ended(mount: Mount) -> None:

@@ -62,7 +62,10 @@ def read_environment(path: Path, environ: Mapping[str, str]) -> Mapping[str, str
 
 
 def read_rehearsal(given: list[str] | tuple[str, ...]) -> Mapping[str, str]:
-    """`PROVIDER=http://127.0.0.1:PORT` each. Raises UsageError; nothing but loopback can play a provider."""
+    """`PROVIDER=http://127.0.0.1:PORT` each, with the stand-in's path where the provider itself has none.
+
+    Raises UsageError; nothing but loopback can play a provider.
+    """
     found: dict[str, str] = {}
     for pair in given:
         provider, equals, address = pair.partition("=")
@@ -71,13 +74,13 @@ def read_rehearsal(given: list[str] | tuple[str, ...]) -> Mapping[str, str]:
             port = parts.port
         except ValueError:
             port = None
-        plain = parts.scheme == "http" and parts.hostname == "127.0.0.1" and port and not (parts.path.strip("/") or parts.query or parts.fragment)
+        plain = parts.scheme == "http" and parts.hostname == "127.0.0.1" and port and not (parts.query or parts.fragment)
         if not (provider and equals and plain):
             fix = "for example: --rehearse mem0=http://127.0.0.1:4001"
-            raise UsageError(f"{pair!r} is not PROVIDER=http://127.0.0.1:PORT", where="--rehearse", fix=fix)
+            raise UsageError(f"{pair!r} is not PROVIDER=http://127.0.0.1:PORT[/PATH]", where="--rehearse", fix=fix)
         if provider in found:
             raise UsageError(f"{provider} is rehearsed twice", where="--rehearse", fix="name each provider once")
-        found[provider] = f"http://127.0.0.1:{port}"
+        found[provider] = f"http://127.0.0.1:{port}{parts.path.rstrip('/')}"
     return MappingProxyType(found)
 
 

@@ -69,7 +69,7 @@ def exit_of(checkups: Sequence[Checkup], wanted: Sequence[str]) -> Exit:
             codes.add(Exit.CREDENTIALS)
         elif found.lacks["live"] or state == "incomplete":
             codes.add(Exit.INCOMPLETE)
-        elif state in ("unreachable", "limited"):
+        elif state in ("unreachable", "limited", "changed"):
             codes.add(Exit.UNREACHABLE)
     return fold_exit(codes)
 

@@ -50,7 +50,7 @@ class Returned:
 
     query: asyncio.Future[Mapping[str, str]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    async def __call__(self, request: Request) -> Response:
+    async def arrived(self, request: Request) -> Response:
         if not self.query.done():
             self.query.set_result({key: request.query_params[key] for key in BROUGHT if key in request.query_params})
         return PlainTextResponse("You may close this window and go back to the terminal.")
@@ -60,7 +60,7 @@ class Returned:
 async def callback() -> AsyncIterator[tuple[str, Returned]]:
     """A listener on loopback, on a port that the system chooses (RFC 8252), for as long as the block lasts."""
     returned = Returned()
-    async with serve_app(Starlette(routes=[Route(PATH, returned, methods=["GET"])])) as base:
+    async with serve_app(Starlette(routes=[Route(PATH, returned.arrived, methods=["GET"])])) as base:
         yield base + PATH, returned
 
 

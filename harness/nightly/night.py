@@ -36,7 +36,7 @@ from harness.nightly.quarantine import Quarantined, excusing, problems_of
 from harness.nightly.triage import triage
 from harness.risk.oracle import Oracle
 from harness.scenario.files import cassettes_folder, data_root, inventories_folder
-from harness.scenario.select import select
+from harness.scenario.select import select, sources
 
 BREAKING = ("breaking", "risk")
 
@@ -107,7 +107,7 @@ class Night:
 async def night(wish: Wish, clock: Clock) -> Night:
     """Raises HarnessError for what is wrong before anything is looked at: a scenario file, a selection, the quarantine."""
     started = clock.now()
-    every = every_scenario(paths=wish.paths)
+    every = every_scenario(paths=wish.paths or sources(wish.select, data_root() / "scenarios"))
     scenarios = chosen(wish, every)
     known = manifests(data_root())
     inventories = load_inventories(inventories_folder())

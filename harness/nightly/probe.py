@@ -5,6 +5,7 @@ It is the second opinion that triage needs: what the harness itself can do there
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass
 from typing import Literal
@@ -19,8 +20,11 @@ from harness.model.manifest import Manifest
 from harness.model.tool import Capture
 
 WITHIN_S = 30.0
-State = Literal["answers", "refused", "unreachable", "limited", "incomplete", "not-tried"]
-"""`limited`: it asked to be left alone (429). `incomplete`: it answered, and not with a whole list."""
+State = Literal["answers", "refused", "unreachable", "limited", "changed", "incomplete", "not-tried"]
+"""`limited`: it asked to be left alone (429). `changed`: it is there, and not for what was agreed (404, 405, 410 and the like).
+
+`incomplete`: it answered, and not with a whole list.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,16 @@ async def probe(manifest: Manifest, options: LiveOptions) -> Probe:
     except CredentialsMissing as error:
         return Probe(manifest.id, "refused", error.what)
     except Unreachable as error:
-        return Probe(manifest.id, "limited" if "429" in error.what else "unreachable", error.what)
+        return Probe(manifest.id, standing(error.what), error.what)
     except HarnessError as error:
         return Probe(manifest.id, "incomplete", error.what)
+
+
+def standing(what: str) -> State:
+    """What the HTTP status in an error tells."""
+    if "HTTP 429" in what:
+        return "limited"
+    return "changed" if re.search(r"HTTP 4(00|04|05|06|10|15|22)\b", what) else "unreachable"
 
 
 async def _mcp(manifest: Manifest, client: httpx2.AsyncClient, url: str, key: str) -> Probe:
@@ -74,7 +85,6 @@ async def _bridge(manifest: Manifest, client: httpx2.AsyncClient, upstream: str,
         answer = await client.get(f"{upstream}/api/v1/datasets", headers={header: key})
     except httpx2.HTTPError as error:
         raise Unreachable(f"no answer: {str(error) or type(error).__name__}", where=manifest.id) from None
-    state: State = "answers" if answer.is_success else "refused" if answer.status_code in (401, 403) else "unreachable"
-    if answer.status_code == 429:
-        state = "limited"
-    return Probe(manifest.id, state, f"HTTP {answer.status_code}")
+    told = f"HTTP {answer.status_code}"
+    state: State = "answers" if answer.is_success else "refused" if answer.status_code in (401, 403) else standing(told)
+    return Probe(manifest.id, state, told)

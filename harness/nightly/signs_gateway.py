@@ -25,7 +25,7 @@ def contradictions(case: Case) -> Iterator[Sign]:
     for finding in case.findings:
         if finding.id in OWN_WORD or (finding.id == "witness-blind" and isinstance(finding.actual, int) and case.view.exchanges):
             yield sign(finding.message, f"finding {finding.id}")
-        elif finding.id.startswith("risk-") or case.words.get(finding.expectation) == "risk":
+        elif finding.id.startswith("risk-") and list_is_agreed(case):
             # What the provider itself says of a tool raises our own opinion too, so a lower one is the gateway's.
             yield sign(f"its risk class is not ours: {finding.message}", f"finding {finding.id}")
     yield from altered_answers(case)
@@ -33,6 +33,11 @@ def contradictions(case: Case) -> Iterator[Sign]:
     yield from told_otherwise(case)
     yield from other_catalog(case)
     yield from died(case)
+
+
+def list_is_agreed(case: Case) -> bool:
+    """Nothing drifted but risk classes, which are the gateway's word and not the provider's."""
+    return all("risk" in f.id for f in case.findings if f.severity == "drift")
 
 
 def altered_answers(case: Case) -> Iterator[Sign]:

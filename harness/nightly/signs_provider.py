@@ -90,6 +90,7 @@ def of_probes(case: Case) -> Iterator[Sign]:
     words: Mapping[str, CauseClass] = {
         "unreachable": "provider_outage",
         "limited": "provider_outage",
+        "changed": "provider_change",
         "incomplete": "provider_outage",
         "refused": "credentials",
     }

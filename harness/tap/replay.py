@@ -12,7 +12,7 @@ import httpcore2
 
 from harness.cassette.events import event_data, split_events, with_data
 from harness.cassette.format import END, ORIGIN, Cassette, Interaction
-from harness.cassette.match import index_of, nearest, parts_of, request_key
+from harness.cassette.match import Asker, index_of, nearest, parts_of, request_key
 from harness.model.digest import loads_exact
 from harness.tap.operations import Operation, tool_of
 
@@ -47,7 +47,7 @@ class Player:
     def __init__(self, cassette: Cassette, clean: Callable[[str], str], base: Callable[[], str]) -> None:
         self._cassette = cassette
         self._index = index_of(cassette)
-        self._clean = clean
+        self._asker = Asker(clean)
         self._base = base
         self._used = [False] * len(cassette.interactions)
         self._asked = asyncio.Event()
@@ -58,7 +58,7 @@ class Player:
     async def answer(self, method: str, target: bytes, headers: Mapping[bytes, bytes], body: bytes) -> Played:
         """The recorded answer; one of 502 when there is none. Raises UPSTREAM_ERRORS where the provider broke off; does not return where it hung."""
         where, kind = target.decode("latin-1"), headers.get(b"content-type", b"").decode("latin-1")
-        number = self._take(request_key(method, where, kind, body, self._clean))
+        number = self._take(request_key(method, where, kind, body, self._asker))
         if number is None:
             return Played.refused()
         self._used[number] = True

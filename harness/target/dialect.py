@@ -153,3 +153,16 @@ class Refusal:
         said = {"outcome": self.outcome, "origin": "gateway", "reason": reason, "dialect": "rpc_error"}
         named = at(data, self.invocation) if self.invocation else None
         return {**said, "invocation": str(named)} if named else said
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRefusal:
+    """`pattern` is searched in the text of an isError result by which the gateway refuses; `reason` in the audit's own words."""
+
+    pattern: re.Pattern[str]
+    reason: str = "policy_block"
+
+    def read(self, reply: Reply) -> Said | None:
+        if reply.result is None or reply.result.get("isError") is not True or not self.pattern.search(text_of(reply.result)):
+            return None
+        return {"outcome": "denied", "origin": "gateway", "reason": self.reason, "dialect": "error_text"}

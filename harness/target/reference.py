@@ -43,6 +43,8 @@ class ReferenceTarget:
     protocols: tuple[str, ...] = PROTOCOLS
     tap_port: int = 0
     command: tuple[str, ...] = COMMAND
+    more: tuple[str, ...] = ()
+    """Further arguments of the gateway's."""
     ready_within_s: float = READY_WITHIN_S
     end_within_s: float = END_WITHIN_S
 
@@ -67,13 +69,19 @@ class ReferenceTarget:
             draining = asyncio.create_task(drain(process))
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the operator's door is plain HTTP on loopback; reading every authority costs 50 ms
             async with httpx2.AsyncClient(verify=context, trust_env=False, timeout=httpx2.Timeout(15.0)) as http:
-                yield ReferenceGateway(ready, token, http, process, options)
+                yield self.driver(ready, token, http, process, options)
         finally:
             await end(process, child.ended, self.end_within_s)
             for task in (log, draining):
                 if task is not None:
                     await settle(task)
             pipes.close()  # a child that the gateway left behind may hold their other ends
+
+    def driver(
+        self, ready: Mapping[str, Any], token: str, http: httpx2.AsyncClient, process: asyncio.subprocess.Process, options: LaunchOptions
+    ) -> ReferenceGateway:
+        """Who operates the gateway that was started."""
+        return ReferenceGateway(ready, token, http, process, options)
 
     async def _start(self, options: LaunchOptions, token: str) -> tuple[asyncio.subprocess.Process, PipedChild, asyncio.SubprocessTransport]:
         """As create_subprocess_exec does, which however keeps the transport to itself, so that nobody could close it."""
@@ -83,6 +91,7 @@ class ReferenceTarget:
                 lambda: PipedChild(loop),
                 *self.command,
                 *arguments_for(options),
+                *self.more,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,

@@ -50,7 +50,7 @@ class StdioProvider:
             return await self.supervisor.request("tools/list", params, limit=LIST_LIMIT)
 
         listed, pages = await walk(fetch, self._defects)
-        tools, dropped = distinct(listed)
+        tools, dropped = distinct(listed, self._defects)
         server, instructions = opened.get("serverInfo"), opened.get("instructions")
         version = str(opened.get("protocolVersion"))
         return Discovery(

@@ -45,6 +45,7 @@ class Supervisor:
         self._crashes: list[float] = []
         self._starting = asyncio.Lock()
         self._ending = False
+        self._may_start = True
         self._watch: asyncio.Task[None] | None = None
 
     @property
@@ -70,7 +71,8 @@ class Supervisor:
         return None
 
     async def opened(self) -> Json:
-        """The answer to initialize of the running process, which is started if need be. Raises UpstreamFailure."""
+        """The answer to initialize of the running process, which is started if need be, also after `close`. Raises UpstreamFailure."""
+        self._may_start = True
         await self._running()
         return self._opened
 
@@ -89,7 +91,8 @@ class Supervisor:
         self._crashes.clear()
 
     async def close(self) -> None:
-        self._ending = True
+        """Ends the process. A call that was on its way to it starts no other."""
+        self._ending, self._may_start = True, False
         child, self._child = self._child, None
         if child is not None:
             await child.close()
@@ -102,6 +105,8 @@ class Supervisor:
         async with self._starting:
             if self._child is not None and not self._child.ended.is_set():
                 return self._child
+            if not self._may_start:
+                raise UpstreamFailure(FETCH_FAILED, "the local server was ended")
             if (reason := self.unready()) is not None:
                 raise UpstreamFailure(FETCH_FAILED, f"the local server is not started now ({reason})")
             return await self._start()

@@ -27,9 +27,11 @@ steps:
 proves: [{{claim: it went as expected, by: [wanted]}}]
 """
 
+ENTER = "operate: enter_credentials, connection: mem0"
+ACTIVE = "answered: {at: /status, equals: active}"
 STEPS = {
-    "WELL": ("draft", "  - {id: act, operate: enter_credentials, connection: mem0, key: good, expect: [{id: wanted, answered: {at: /status, equals: active}}]}"),
-    "REFUSED": ("draft", "  - {id: act, operate: enter_credentials, connection: mem0, key: wrong, expect: [{id: wanted, answered: {at: /status, equals: active}}]}"),
+    "WELL": ("draft", f"  - {{id: act, {ENTER}, key: good, expect: [{{id: wanted, {ACTIVE}}}]}}"),
+    "REFUSED": ("draft", f"  - {{id: act, {ENTER}, key: wrong, expect: [{{id: wanted, {ACTIVE}}}]}}"),
     "NOT-REFUSED": ("made", "  - {id: act, operate: read, connection: mem0, expect: [{id: wanted, answered: {refused: memory_connectors_off}}]}"),
     "NOBODY-KEEPS": ("made", "  - {id: act, operate: gallery, kept: true, expect: [{id: wanted, answered: {at: /connectors, count: 6}}]}"),
     "NO-CREDENTIALS": ("made", "  - {id: act, operate: rotate, key: new, expect: [{id: wanted, answered: {at: /status, equals: active}}]}"),

@@ -149,7 +149,8 @@ def gate_to_nowhere(text: str) -> str:
 
 
 BAD = {
-    truncated: "cassette", edited: "edited after it was recorded", other_version: "this version reads cassette/v1", vcr_of_tomorrow: "version 7 is not 1",
+    truncated: "cassette", edited: "edited after it was recorded", other_version: "this version reads cassette/v1",
+    vcr_of_tomorrow: "version 7 is not 1",
     endless: "the end of the file is missing", aliased: "anchors and aliases", tagged: "only !!binary is", doubled: "stands twice",
     unknown_header: "colour", forged_proof: "hits", no_header: "no header block", gate_to_nowhere: "waits for an interaction that is not there",
 }  # fmt: skip
@@ -194,14 +195,12 @@ def test_d07_bytes_that_are_no_text_are_what_they_were() -> None:
     assert found.request_body is None
 
 
-def test_d07_the_same_tag_in_a_scenario_is_refused_with_its_place(tmp_path: Path) -> None:
-    from harness.engine.plan import make_plan
-    from harness.errors import LoadErrors
+def test_d07_the_same_tag_in_a_scenario_is_refused_with_its_place() -> None:
+    from harness.errors import LoadError
+    from harness.yaml_nodes import parse_yaml
 
-    scenario = tmp_path / "s.yaml"
-    scenario.write_text("scenario: S\ntitle: !!binary |\n  iVBORw0KGgo=\n", encoding="utf-8")
-    with pytest.raises(LoadErrors, match=r"s\.yaml:2:8: tags such as !!binary"):
-        make_plan([], paths=[scenario])
+    with pytest.raises(LoadError, match=r"s\.yaml:2:8: tags such as !!binary"):
+        parse_yaml("scenario: S\ntitle: !!binary |\n  iVBORw0KGgo=\n", "s.yaml")
 
 
 def test_d07_secrets_are_looked_for_in_the_decoded_bytes() -> None:

@@ -96,10 +96,10 @@ def test_a_provider_through_a_gateway(capsys: pytest.CaptureFixture[str]) -> Non
     assert "did you mean 'reference'?" in capsys.readouterr().err
 
 
-def test_a_cassette_is_refused_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cassette_without_a_list_is_incomplete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "c.yaml").write_text("interactions: []\nversion: 1\n", encoding="utf-8")
-    assert main(["drift", "c.yaml", tools_file(tmp_path, "n.json", TOOLS)]) == Exit.USAGE
-    assert "a cassette" in capsys.readouterr().err
+    assert main(["drift", "c.yaml", tools_file(tmp_path, "n.json", TOOLS)]) == Exit.INCOMPLETE
+    assert "no tools/list exchange was recorded" in capsys.readouterr().out
 
 
 def test_no_side_and_too_many(tmp_path: Path) -> None:

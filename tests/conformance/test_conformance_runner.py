@@ -15,9 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from conformance.client import run as run_client
 from conformance.client_suite import _ready_client
 from conformance.installed import HERE
-from harness.fake.kit import serve_app
+from harness.clock import SystemClock
+from harness.fake.authorization import Behaviour
+from harness.fake.authorization_front import consenting
+from harness.fake.kit import Account, serve, serve_app
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,3 +62,18 @@ def test_a_client_is_run_for_the_program_that_stands_for_it() -> None:
 
     code, said = asyncio.run(run())
     assert (code, said.startswith("mcp_remote_status: ")) == (1, True)
+
+
+def test_the_client_gets_in_by_consent_and_lists_the_tools() -> None:
+    async def run() -> tuple[tuple[int, str], list[dict[str, object]]]:
+        clock = SystemClock()
+        async with serve("zep", clock) as zep:
+            zep.admit(Account("inner", "subject"))
+            async with consenting(zep.built.app, "inner", clock, Behaviour(scopes=("graph:read",)), lambda token: None) as standing:
+                standing.server.resource_url = f"{standing.base_url}/mcp"
+                environment = {"MCP_CONFORMANCE_SCENARIO": "json-schema-ref-no-deref", "MCP_CONFORMANCE_PROTOCOL_VERSION": "2026-07-28"}
+                return await run_client(standing.server.resource_url, environment), standing.server.seen
+
+    (code, said), seen = asyncio.run(run())
+    assert (code, said) == (0, "")
+    assert [each["at"] for each in seen] == ["resource", "metadata", "registration", "authorize", "token"]

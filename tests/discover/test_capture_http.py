@@ -273,3 +273,10 @@ def test_events_survive_any_cut_and_any_line_end(texts: list[str], data: st.Data
 
 def test_a_public_url_holds_no_secret() -> None:
     assert public_url("https://user:pw@h.example:8443/mcp/x?api_key=1#f") == "https://h.example:8443/mcp/x"
+
+
+def test_an_event_that_carries_no_data_is_no_message() -> None:
+    """Servers that let a client come back to a stream open it with one: an id, and nothing to read."""
+    stream = EventStream()
+    assert stream.feed(b"id: 1\nretry: 100\ndata: \n\n") == []
+    assert stream.feed(b'id: 2\r\nevent: message\r\ndata: {"a":\r\ndata: 1}\r\n\r\n\n') == [b'{"a":\n1}']

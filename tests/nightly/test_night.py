@@ -110,7 +110,7 @@ def test_what_a_provider_says_is_inert_in_an_issue(found: Night) -> None:
 
     text = issue(replace(found, failures=(replace(first, cause=altered), *rest)))
     assert "<img" not in text
-    assert "](javascript" not in text
+    assert "[click]" not in text
     assert "@everyone" not in text
     assert "\n# head" not in text
 
@@ -185,7 +185,7 @@ def test_preflight_run_history_and_sweep(tmp_path: Path, monkeypatch: pytest.Mon
         rehearse = ["--rehearse", f"mem0={pretend.fake.base_url}"]
         assert main(["doctor", "mem0", "--probe", *rehearse]) == 0
         assert "answers, 11 tools" in capsys.readouterr().out
-        assert main(["nightly", "leave.yaml", "--allow-write", "--report", "json", *rehearse]) == 0
+        assert main(["nightly", "leave.yaml", "--allow-write", "--report", "results_json", *rehearse]) == 0
         said = capsys.readouterr().out
         assert "Evidence level: fake" in said
         assert "left at the provider: mem0 memory" in said

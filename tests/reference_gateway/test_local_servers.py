@@ -82,10 +82,12 @@ def test_it_is_started_with_its_own_keys_and_nothing_else(local: Bench) -> None:
     assert set(seen["keys"]) <= {"SERVER_KEY", "PATH", "LANG", "HOME", "LC_CTYPE"}
     assert (seen["key"], seen["cwd"], seen["group"]) == (CANARY, [], True)
     details = local.op("GET", "/connections/local")["transport_details"]
-    assert details["spawned_local_process"] is True and details["process"]["state"] == "running"
+    assert details["spawned_local_process"] is True
+    assert details["process"]["state"] == "running"
     started = next(r for r in local.records() if r["event"] == "call_started")
     assert started["details"] == {"transport": "stdio", "spawned_local_process": True, "endpoint": "stdio:local"}
-    assert CANARY not in json.dumps(local.records()) and CANARY not in json.dumps(details)
+    assert CANARY not in json.dumps(local.records())
+    assert CANARY not in json.dumps(details)
     assert local.op("GET", "/templates")["templates"][0] == {"id": "local", "title": "Local", "env": {"SERVER_KEY": KEY}, "slots": 2}
 
 
@@ -166,7 +168,8 @@ def test_at_most_so_many_calls_are_under_way_in_it(local: Bench) -> None:
 def test_it_ends_with_its_connection_and_stays_through_a_pause(local: Bench) -> None:
     pid = process(local)["pid"]
     local.op("POST", "/connections/local/state", {"state": "paused"})
-    assert process(local)["pid"] == pid and not gone(pid)
+    assert process(local)["pid"] == pid
+    assert not gone(pid)
     local.op("POST", "/connections/local/state", {"state": "disabled"})
     assert gone(pid)
     local.op("POST", "/connections/local/state", {"state": "active"})
@@ -199,7 +202,6 @@ def test_only_approved_commands_and_exactly_their_credentials(local: Bench) -> N
     assert (refused.value.status, refused.value.code) == (502, "provider_unreachable")
 
 
-
 @pytest.mark.parametrize(
     "broken",
     [
@@ -223,7 +225,9 @@ def test_only_approved_commands_and_exactly_their_credentials(local: Bench) -> N
 def test_a_template_that_is_not_one_is_refused_at_the_start(tmp_path: Path, broken: Json) -> None:
     with pytest.raises(GatewayError) as refused:
         load_templates(written(tmp_path / "t.json", template(**broken)))
-    assert refused.value.code == "templates_unusable" and refused.value.where and refused.value.fix
+    assert refused.value.code == "templates_unusable"
+    assert refused.value.where
+    assert refused.value.fix
 
 
 def test_a_file_of_templates_that_others_could_write_is_refused(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import apsw
 import httpx2
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from reference_gateway.delivery import is_local
 from tests.reference_gateway.conftest import (
     OPERATOR_TOKEN,
     SECRET,
@@ -132,8 +134,10 @@ def test_off_by_default_and_what_is_stored_outlives_a_restart(tmp_path: Path, pr
         own.op("PUT", "/connections/mem0/instructions", {"text": "Recall first."})
         own.op("POST", "/connections/mem0/state", {"state": "paused"})
     pages = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert b"begun" in pages and b"canary-that-was-refused" not in pages and SECRET.encode() not in pages
-    with gateway_served(**place, experimental=()) as operator:
+    assert b"begun" in pages
+    assert b"canary-that-was-refused" not in pages
+    assert SECRET.encode() not in pages
+    with gateway_served(**place, experimental=(), public_url="https://gateway.example/base/") as operator:
         own = Bench(operator, provider, own.tenant, "mem0")
         read = own.op("GET", "/connections/mem0")
         assert (read["status"], read["managed"]) == ("paused", {"user_id": "u-1"})
@@ -145,6 +149,23 @@ def test_off_by_default_and_what_is_stored_outlives_a_restart(tmp_path: Path, pr
         assert refusal(own.op, "PUT", "/experimental", {"memory_connectors": True}) == (409, "experimental_unavailable")
         own.op("POST", "/connections/mem0/state", {"state": "active"})
         own.op("POST", "/connections/mem0/reconnect")
+        run, token = own.run("mem0", place="remote")
+        assert own.op("POST", f"/runs/{run}/delivery", {"form": "codex", "token": token})["url"] == "https://gateway.example/base/mcp"
+        lose_secrets(place["store"])
+        dialled = len(provider.methods)
+        lost = own.op("POST", "/connections/mem0/check")
+        assert (lost["health"], lost["health_reason"], lost["probed"]) == ("error", "vault_secret_missing", False)
+        assert len(provider.methods) == dialled
+        own.op("POST", "/connections/mem0/rotate", {"values": {KEY: SECRET}})
+        assert own.op("GET", "/connections/mem0")["health"] == "ok"
+
+
+def lose_secrets(store: str) -> None:
+    """As a disk might: the rows of the vault are gone while the gateway runs."""
+    connection = apsw.Connection(store)
+    connection.set_busy_timeout(5000)
+    connection.execute("DELETE FROM secrets")
+    connection.close()
 
 
 # setting up
@@ -207,20 +228,95 @@ def test_an_endpoint_that_is_never_dialled_is_refused_before_the_draft(own: Benc
 TENANT = "tenant-one.aws.cognee.ai"
 WRONG_URLS = [
     *(f"{scheme}{TENANT}" for scheme in ("", "http://", "//", "https:", "https:/", "ftp://", "javascript:", "https//", "hTTp://", "ws://")),
-    *(f"https://{host}" for host in (
-        "", "aws.cognee.ai", ".aws.cognee.ai", "a.b.aws.cognee.ai", "aws.cognee.ai.evil.example", "evilaws.cognee.ai", "x.aws.cognee.ai.", "x.aws.cognee.com",
-        "x.aws-cognee.ai", "x.awscognee.ai", "-x.aws.cognee.ai", "x-.aws.cognee.ai", "x_y.aws.cognee.ai", "x..aws.cognee.ai", "*.aws.cognee.ai", "x.aws.cognee.ai@evil.example",
-        "evil.example@x.aws.cognee.ai", "u:p@x.aws.cognee.ai", "@x.aws.cognee.ai", "x.aws.cognee.ai:8443", "x.aws.cognee.ai:80", "x.aws.cognee.ai:0", "x.aws.cognee.ai:99999",
-        "x.aws.cognee.ai:", "x.aws.cognee.ai:4 43", "127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0x7f000001", "127.1", "10.0.0.1",
-        "x.aws.cognee.ai%00", "x%2eaws.cognee.ai", "x.aws.cognee.ai\\evil.example", "x.aws.cognee.ai\\@evil", "x．aws.cognee.ai", "х.aws.cognee.ai", "x.aws.cognee.ai\u200b",
-        "ｘ.aws.cognee.ai", "①.aws.cognee.ai", "xn--.aws.cognee.ai/", "{tenant}.aws.cognee.ai", "<tenant>.aws.cognee.ai", "$TENANT.aws.cognee.ai",
-        "x" * 64 + ".aws.cognee.ai", "x.aws.cognee.ai.aws.cognee.ai", "aws.cognee.ai.x", "x.aws.cognee.ai,y.aws.cognee.ai", "x.aws.cognee.ai;", "x.aws.cognee.ai'", 'x".aws.cognee.ai',
-    )),
-    *(f"https://{TENANT}{rest}" for rest in (
-        "/api", "/api/v1", "/mcp", "/?x=1", "?", "?x", "#", "#x", "/#", "//", "//x", "/.", "/..", "/%2e%2e", ":443/api", ";x", "/;x", "/ ", "\\", "/\\",
-    )),
-    *(f"{before}https://{TENANT}{after}" for before, after in itertools.product(("", " ", "\t", "\n", "\ufeff", "\x00"), ("", " ", "\r\n", "\x00", "\u2028")) if before + after),
-]  # fmt: skip
+    *(
+        f"https://{host}"
+        for host in (
+            "",
+            "aws.cognee.ai",
+            ".aws.cognee.ai",
+            "a.b.aws.cognee.ai",
+            "aws.cognee.ai.evil.example",
+            "evilaws.cognee.ai",
+            "x.aws.cognee.ai.",
+            "x.aws.cognee.com",
+            "x.aws-cognee.ai",
+            "x.awscognee.ai",
+            "-x.aws.cognee.ai",
+            "x-.aws.cognee.ai",
+            "x_y.aws.cognee.ai",
+            "x..aws.cognee.ai",
+            "*.aws.cognee.ai",
+            "x.aws.cognee.ai@evil.example",
+            "evil.example@x.aws.cognee.ai",
+            "u:p@x.aws.cognee.ai",
+            "@x.aws.cognee.ai",
+            "x.aws.cognee.ai:8443",
+            "x.aws.cognee.ai:80",
+            "x.aws.cognee.ai:0",
+            "x.aws.cognee.ai:99999",
+            "x.aws.cognee.ai:",
+            "x.aws.cognee.ai:4 43",
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            "169.254.169.254",
+            "2130706433",
+            "0x7f000001",
+            "127.1",
+            "10.0.0.1",
+            "x.aws.cognee.ai%00",
+            "x%2eaws.cognee.ai",
+            "x.aws.cognee.ai\\evil.example",
+            "x.aws.cognee.ai\\@evil",
+            "x．aws.cognee.ai",
+            "х.aws.cognee.ai",
+            "x.aws.cognee.ai\u200b",
+            "ｘ.aws.cognee.ai",
+            "①.aws.cognee.ai",
+            "xn--.aws.cognee.ai/",
+            "{tenant}.aws.cognee.ai",
+            "<tenant>.aws.cognee.ai",
+            "$TENANT.aws.cognee.ai",
+            "x" * 64 + ".aws.cognee.ai",
+            "x.aws.cognee.ai.aws.cognee.ai",
+            "aws.cognee.ai.x",
+            "x.aws.cognee.ai,y.aws.cognee.ai",
+            "x.aws.cognee.ai;",
+            "x.aws.cognee.ai'",
+            'x".aws.cognee.ai',
+        )
+    ),
+    *(
+        f"https://{TENANT}{rest}"
+        for rest in (
+            "/api",
+            "/api/v1",
+            "/mcp",
+            "/?x=1",
+            "?",
+            "?x",
+            "#",
+            "#x",
+            "/#",
+            "//",
+            "//x",
+            "/.",
+            "/..",
+            "/%2e%2e",
+            ":443/api",
+            ";x",
+            "/;x",
+            "/ ",
+            "\\",
+            "/\\",
+        )
+    ),
+    *(
+        f"{before}https://{TENANT}{after}"
+        for before, after in itertools.product(("", " ", "\t", "\n", "\ufeff", "\x00"), ("", " ", "\r\n", "\x00", "\u2028"))
+        if before + after
+    ),
+]
 
 
 def test_a_tenant_url_in_a_hundred_wrong_spellings_is_refused_before_anything_is_asked(own: Bench) -> None:
@@ -345,7 +441,8 @@ def test_instructions_are_served_edited_and_turned_off(own: Bench) -> None:
     assert own.op("GET", "/connections/mem0/instructions") == {"text": default, "enabled": True, "edited": False}
     for version in VERSIONS:
         text = anyio.run(told, version)
-        assert f"## mem0\n{default}" in text and "custom" not in text
+        assert f"## mem0\n{default}" in text
+        assert "custom" not in text
     own.op("PUT", "/connections/mem0/instructions", {"text": "Recall before you speak."})
     own.op("PUT", "/connections/custom/instructions", {"text": "Notes are mine."})
     assert anyio.run(told, VERSIONS[-1]).endswith("## mem0\nRecall before you speak.\n\n## custom\nNotes are mine.")
@@ -370,7 +467,7 @@ def scoped(gateway: Operator) -> Iterator[Bench]:
 
 
 def test_a_managed_argument_goes_into_every_call_that_has_it(scoped: Bench) -> None:
-    run, token = scoped.run("honcho")
+    token = scoped.run("honcho")[1]
     assert scoped.call(token, "get_message", {"text": "a"})["structuredContent"]["got"] == {"text": "a", "workspace_id": "acme"}
     assert scoped.call(token, "get_message", {"text": "b", "workspace_id": "acme"})["_meta"]["gateway/outcome"] == "success"
     assert scoped.call(token, "get_echo", {"x": 1})["structuredContent"]["got"] == {"x": 1}
@@ -428,14 +525,22 @@ def test_a_client_that_reads_the_form_arrives_with_its_credential(own: Bench, fo
         assert refusal(own.op, "POST", f"/runs/{run}/delivery", {"form": form, "token": other}) == (422, "run_token_invalid")
 
 
-@pytest.mark.parametrize(
-    ("public", "given"),
-    [(None, None), ("https://127.0.0.1:8443", None), ("http://localhost", None), ("https://[::1]", None), ("https://gw.example/base/", "https://gw.example/base/mcp")],
-)
-def test_a_loopback_url_is_never_handed_to_a_remote_run(public: str | None, given: str | None) -> None:
-    from reference_gateway.delivery import is_local
+LOCAL = [
+    "https://127.0.0.1:8443",
+    "http://localhost",
+    "https://gw.localhost/x",
+    "https://[::1]",
+    "http://127.1",
+    "http://2130706433",
+    "http://0x7f.1",
+]
+LOCAL += ["http://0.0.0.0:80", "http://[::]", "http://[::ffff:127.0.0.1]", "http://0177.0.0.1", "https://LOCALHOST."]
+FAR = ["https://gw.example/base", "http://10.0.0.7:8080", "https://[2001:db8::1]", "https://127.example.com", "https://localhost.example.com"]
 
-    assert (public is not None and not is_local(public)) == (given is not None)
+
+def test_what_leads_back_to_its_reader_is_told_from_what_leads_here() -> None:
+    assert [url for url in LOCAL if not is_local(url)] == []
+    assert [url for url in FAR if is_local(url)] == []
 
 
 def test_a_remote_run_gets_the_public_url_or_nothing(own: Bench) -> None:
@@ -506,7 +611,9 @@ def test_bad_input_is_refused_by_name_and_changes_nothing(own: Bench) -> None:
             own.op(method, path, body)
         error = refused.value.error
         assert (refused.value.status, error["code"]) == (422, code), (path, body)
-        assert error["where"] and error["fix"] and error["message"]
+        assert error["where"]
+        assert error["fix"]
+        assert error["message"]
         assert SECRET not in json.dumps(error)
     read = own.op("GET", "/setups/mem0")
     assert (read["status"], read["credentials"]) == ("draft", [])

@@ -16,6 +16,8 @@ PORTS: Mapping[str, str] = {
     "harness/cli/pytest_merge.py": "Allure's own id of a result",
     "harness/engine/bench.py": "Names, the port for synthetic values",
     "harness/engine/item.py": "how long an item really took, which is reported and never judged, also while its bench's clock stands still",
+    "harness/live/home.py": "the key of a vault that outlives its gateway",
+    "harness/nightly/login.py": "the session that binds a browser to the sign-in it began",
     "harness/local/mem0.py": "the key that a vendor's server is started with",
     "harness/local/papr_mcp.py": "as above",
     "harness/sandbox/agent.py": "a program inside a sandbox, which nobody can hand a clock; how long it ran is compared with the outside",

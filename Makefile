@@ -138,6 +138,10 @@ test-browser: setup $(VENV)/.browser .real/npm/axe/.locked .real/npm/allure/.loc
 gateways-light: setup ## Gateways of other people (FastMCP, mcp-proxy, ctrlrun), unchanged, judged as written down
 	$(BIN)/pytest gateways/test_light.py
 
+.PHONY: gateways
+gateways: setup ## The same for all of them, with ContextForge and LiteLLM (nightly: half an hour and 1 GB of installations)
+	$(BIN)/pytest gateways/test_light.py gateways/test_heavy.py
+
 .PHONY: torture
 torture: setup ## 1,000 tampered bundles, all detected, and 100 clean ones, none refused
 	$(BIN)/harness run MEM-1 --protocol 2026-07-28 --report none --reports-dir build/torture
@@ -145,7 +149,7 @@ torture: setup ## 1,000 tampered bundles, all detected, and 100 clean ones, none
 
 .PHONY: triage
 triage: setup ## Forty nights with known causes; prints the confusion matrix of the triage
-	$(BIN)/python tools/triage_matrix.py
+	$(BIN)/python -P tools/triage_matrix.py
 
 .PHONY: lint
 lint: setup ## Style

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.calls import Calls, Path, measure
+from bench.cassette_speed import loading, replaying
 from bench.harness_speed import SUBSET, discovery, gateway_start, harness_run, hashing, help_start
 from bench.processes import Broken
 from bench.sustain import sustain
@@ -127,6 +128,15 @@ def start_rows(times: int) -> list[Row]:
     ]
 
 
+def cassette_rows(times: int) -> list[Row]:
+    loaded, played = loading(times), asyncio.run(replaying(times))
+    size = f"{loaded.size / 1024 / 1024:.1f} MiB"
+    return [
+        (f"cassette of {size} read, CPU-ms", spread(loaded.whole_ms), "its header alone " + spread(loaded.header_ms), "at most 250 for 1 MB"),
+        ("MEM-1 replayed, ms beyond gateway start", spread(played), "the first one reads the cassette", "at most 300"),
+    ]
+
+
 def run_rows(rounds: int) -> list[Row]:
     whole = harness_run()
     quiet = (*SUBSET, "--report", "none", "--jobs")
@@ -175,6 +185,7 @@ def main() -> int:
         ("discovery and hashing", discovery_rows),
         ("starts", lambda: start_rows(5)),
         ("runs", lambda: run_rows(2)),
+        ("cassettes", lambda: cassette_rows(5)),
     ]
     if options.calls_only:
         parts = parts[:1]

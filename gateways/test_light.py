@@ -1,7 +1,8 @@
 """Three gateways of other people, unchanged, between the agent and the tap: FastMCP's proxy, mcp-proxy and ctrlrun.
 
-Run by `make gateways-light` and by nothing else. What each of them is expected to show is written down in expected/TARGET.json, for the
-version that targets/TARGET/requirements.txt pins; anything else, for better or worse, is news and red. Nothing here skips.
+Run by `make gateways-light` and by `make gateways`. What each of them is expected to show is written down in expected/TARGET.json (the
+scenarios' verdicts) and measured/TARGET.json (the transparency report), for the version that targets/TARGET/requirements.txt pins, its
+differences with reasons in targets/TARGET/transparency.yaml; anything else, for better or worse, is news and red. Nothing here skips.
 
 A reviewed change is written down with `python gateways/test_light.py TARGET...`.
 """
@@ -10,14 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from harness.clock import SystemClock
 from harness.engine.evidence_log import read_evidence
 from harness.engine.judge import judge
 from harness.engine.plan import make_plan, target_for
@@ -26,6 +31,11 @@ from harness.model.finding import Finding
 from harness.model.plan import Plan
 from harness.model.verdict import Verdict
 from harness.target.light import LightTarget
+from harness.transparency.facts import Report
+from harness.transparency.measure import Seat
+from harness.transparency.render import as_json
+from harness.transparency.report import declaration_of, transparency
+from harness.transparency.written import read_report, stable
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -74,14 +84,47 @@ def seen(target: str, folder: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("target", LIGHT)
-def test_a_gateway_shows_what_is_written_down_of_it(target: str, tmp_path: Path) -> None:
-    expected = json.loads((HERE / "expected" / f"{target}.json").read_text(encoding="utf-8"))
+def report_of(target: str, folder: Path) -> Report:
+    return asyncio.run(transparency(Seat(target_for(target), folder / "work", SystemClock(), PROTOCOL), (), declaration_of(target)))
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """A gateway ends with all that it started."""
     before = {p.pid for p in psutil.Process().children(recursive=True)}
-    actual = seen(target, tmp_path)
-    assert actual == expected
+    yield
     left = [p.cmdline() for p in psutil.Process().children(recursive=True) if p.pid not in before and p.status() != psutil.STATUS_ZOMBIE]
     assert left == []
+
+
+def shows_what_is_written_down(target: str, folder: Path) -> None:
+    expected = json.loads((HERE / "expected" / f"{target}.json").read_text(encoding="utf-8"))
+    with nothing_left():
+        assert seen(target, folder) == expected
+
+
+def changes_what_is_written_down(target: str, folder: Path) -> None:
+    """Every difference is declared or known, with its reason; none that was known is gone."""
+    with nothing_left():
+        report = report_of(target, folder)
+    assert report.news == ()
+    assert report.of("fault", "note") == ()
+    assert stable(report) == stable(read_report(HERE / "measured" / f"{target}.json"))
+
+
+@pytest.mark.parametrize("target", LIGHT)
+def test_a_gateway_shows_what_is_written_down_of_it(target: str, tmp_path: Path) -> None:
+    shows_what_is_written_down(target, tmp_path)
+
+
+@pytest.mark.parametrize("target", LIGHT)
+def test_a_gateway_changes_on_the_way_what_is_written_down_of_it(target: str, tmp_path: Path) -> None:
+    changes_what_is_written_down(target, tmp_path)
+
+
+def test_the_comparison_page_is_what_is_written_down() -> None:
+    made = subprocess.run([sys.executable, HERE / "make_page.py", "--check"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout + made.stderr
 
 
 @pytest.mark.parametrize("target", LIGHT)
@@ -94,8 +137,14 @@ def test_nothing_passes_that_was_not_judged(target: str) -> None:
             assert any(": untestable @ " in f for f in scenario["findings"]), name
 
 
-if __name__ == "__main__":
-    for word in sys.argv[1:] or LIGHT:
+def write_down(targets: Sequence[str]) -> None:
+    for word in targets:
         with tempfile.TemporaryDirectory() as scratch:
-            text = json.dumps(seen(word, Path(scratch)), indent=2, ensure_ascii=False)
-        (HERE / "expected" / f"{word}.json").write_text(text + "\n", encoding="utf-8")
+            text = json.dumps(seen(word, Path(scratch)), indent=2, ensure_ascii=False) + "\n"
+            measured = as_json(report_of(word, Path(scratch)))
+        (HERE / "expected" / f"{word}.json").write_text(text, encoding="utf-8")
+        (HERE / "measured" / f"{word}.json").write_text(measured, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_down(sys.argv[1:] or LIGHT)

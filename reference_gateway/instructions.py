@@ -11,8 +11,5 @@ OWN = "Tools of several connections, named <connection>__<tool>. A result whose 
 
 def told(connections: Iterable[Connection], *, also_disabled: bool = False) -> str:
     """The gateway's own sentence, then each connection's text under its name; a connection without one is left out."""
-    parts = [OWN]
-    for connection in connections:
-        if connection.text.strip() and (connection.instructions_on or also_disabled):
-            parts.append(f"## {connection.name}\n{connection.text.strip()}")
-    return "\n\n".join(parts)
+    shown = [each for each in connections if each.text.strip() and (each.instructions_on or also_disabled)]
+    return "\n\n".join([OWN, *(f"## {each.name}\n{each.text.strip()}" for each in shown)])

@@ -37,6 +37,7 @@ from reference_gateway.background import Background
 from reference_gateway.errors import GatewayError
 from reference_gateway.lines import LineBroken, Requests
 from reference_gateway.listening import Listener
+from reference_gateway.oauth.authorized import Authorized
 from reference_gateway.peer import ASKS, MESSAGE, Peer
 from reference_gateway.wire import FETCH_FAILED, MALFORMED, REMOTE_STATUS, TOO_LARGE, Json, Reply, UpstreamFailure, exchange, post
 
@@ -180,13 +181,14 @@ class McpUpstream:
         for session in sessions:
             if session.session_id is not None:
                 try:
-                    self._background.spawn(self._end(self._http_headers(session)))
+                    http = self._http.as_now() if isinstance(self._http, Authorized) else self._http
+                    self._background.spawn(self._end(http, self._http_headers(session)))
                 except GatewayError:
                     return  # without the credential the provider has to find out by itself
 
-    async def _end(self, headers: Mapping[str, str]) -> None:
+    async def _end(self, http: Requests, headers: Mapping[str, str]) -> None:
         try:
-            (await self._http.request("DELETE", self._url, headers)).close()
+            (await http.request("DELETE", self._url, headers)).close()
         except (LineBroken, GatewayError):
             return  # it is gone either way
 

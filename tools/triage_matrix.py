@@ -97,9 +97,9 @@ def changes() -> list[Prepared]:
     return [
         Prepared("mem0 removes a tool", truth, "DISCOVER-MEM0", mutations=(Mutation(kind="tool-removed", tool="get_memory"),)),
         Prepared("mem0 renames a tool", truth, "DISCOVER-MEM0", mutations=(Mutation(kind="tool-renamed", tool="search_memories"),)),
-        Prepared("mem0 adds a tool", truth, "DISCOVER-MEM0", mutations=(Mutation(kind="tool-added", tool="get_memory"),)),
+        Prepared("mem0 adds a tool", truth, "DISCOVER-MEM0", mutations=(Mutation(kind="tool-added", name="purge_everything"),)),
         Prepared(
-            "mem0 wants a parameter that was optional", truth, "DISCOVER-MEM0", mutations=(Mutation(kind="parameter-required", tool="update_memory"),)
+            "mem0 wants a parameter that was optional", truth, "DISCOVER-MEM0", mutations=(Mutation(kind="parameter-required", tool="get_memories"),)
         ),
         Prepared("mem0 drops a parameter", truth, "DISCOVER-MEM0", mutations=(Mutation(kind="parameter-removed", tool="update_memory"),)),
         Prepared(
@@ -199,7 +199,7 @@ async def spend(case: Prepared, folder: Path) -> Night:
         mount.mutations.extend(case.mutations)
         address = "http://127.0.0.1:9" if case.dead else mount.url() + OWN_PATH.get(case.provider, "")
         environment = {k: v for k, v in {**ENVIRONMENT, **case.environment}.items() if v is not None}
-        live = LiveOptions(case.allow_write, Budget(case.calls, 120.0), environment, {case.provider: address}, folder / "home")
+        live = LiveOptions(case.allow_write, Budget(case.calls, 600.0), environment, {case.provider: address}, folder / "home")
         paths = tuple(data_root().glob(f"scenarios/*/{case.select}.yaml")) or tuple(data_root().glob(f"scenarios/*/{case.select.lower()}.yaml"))
         # Real time passes here, so polling that is bound to be in vain gets two seconds instead of thirty.
         text = case.text or paths[0].read_text(encoding="utf-8").replace("within: 30s", "within: 2s")

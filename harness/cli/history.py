@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.history.store import History
     from harness.live.options import LiveOptions
+    from harness.model.plan import PlanItem
+    from harness.model.trend import Trend
     from harness.model.verdict import Results
 
 HELP = """Show what earlier runs said: runs, outcomes of a scenario, times until what was written could be read, things left at providers.
 
-The history is one bounded file, REPORTS/history.db; runs at --level live and nights write into it.
+The history is one bounded file, REPORTS/history.db; runs and nights write into it, and reports take their trends from it.
 
 \b
 Examples:
@@ -71,6 +75,38 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     cells = [heads] + [[", ".join(v) if isinstance(v, list | tuple) else "" if v is None else str(v) for v in row.values()] for row in rows]
     widths = [max(len(line[column]) for line in cells) for column in range(len(heads))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def earlier(reports: Path, items: Sequence[PlanItem]) -> tuple[Trend, ...]:
+    """What earlier runs said of these items; nothing where there is no history, or one that cannot be read, which is no reason not to run."""
+    from harness.cli.console import warn
+    from harness.errors import HarnessError
+    from harness.history.store import NAME, History
+    from harness.history.trends import trends
+
+    if not (reports / NAME).exists():
+        return ()
+    named = [(item.id, [item.id.replace(item.scenario.id, old, 1) for old in item.scenario.formerly]) for item in items]
+    try:
+        with History(reports / NAME, read_only=True) as history:
+            return trends(history, named)
+    except HarnessError as error:
+        warn(f"without trends: {error}")
+        return ()
+
+
+def remember(reports: Path, results: Results) -> None:
+    """Write a run that was not live down, for the next one's trends; a history that cannot be written is told and costs nothing else."""
+    from harness.cli.console import warn
+    from harness.errors import HarnessError
+    from harness.history.record import stored
+    from harness.history.store import NAME, History
+
+    try:
+        with History(reports / NAME) as kept:
+            kept.add(stored(results, kind="run", hosts={}))
+    except HarnessError as error:
+        warn(f"not in the history: {error}")
 
 
 def keep(reports: Path, results: Results, live: LiveOptions, kind: str = "run") -> None:

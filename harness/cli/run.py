@@ -147,7 +147,7 @@ def live_of(level: LevelWord, **told: Any) -> LiveOptions | None:
 
 def execute(request: Request) -> int:
     """Plan, run, judge, report. Whatever goes wrong once the run has a folder is in its reports as well as in the exit code."""
-    from harness.cli.history import keep
+    from harness.cli.history import keep, remember
     from harness.cli.session import judged, nothing_run, open_run, publish, refuse_defects
     from harness.clock import SystemClock
     from harness.errors import HarnessError
@@ -168,6 +168,8 @@ def execute(request: Request) -> int:
         publish(results, formats, place)
         if request.live is not None:
             keep(request.reports, results, request.live)
+        elif not request.defects:  # a gateway that is broken on purpose says nothing of how things go
+            remember(request.reports, results)
     finally:  # also when the reports cannot be written, which then decides the exit code
         _tell(results, trouble, place, request)
     return results.exit_code
@@ -197,6 +199,7 @@ def _drive(plan: Plan, request: Request, place: RunPlace) -> HarnessError | None
     """Run the plan; answers what broke it off, if anything did."""
     import asyncio
 
+    from harness.cli.history import earlier
     from harness.cli.progress import progress
     from harness.cli.session import attempt
     from harness.engine.run import run_plan
@@ -214,6 +217,7 @@ def _drive(plan: Plan, request: Request, place: RunPlace) -> HarnessError | None
                     listener=listener,
                     live=request.live,
                     tapes=request.tapes,
+                    earlier=() if request.defects else earlier(request.reports, plan.items),
                 )
             )
 

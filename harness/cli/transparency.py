@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from harness.transparency.facts import Report
 
 HELP = """Ask one provider directly and through a gateway, side by side, and tell what differs; then which of it is a fault.
@@ -70,7 +72,24 @@ def measured(target: str, protocol: str, rules: Path | None, *, whole: bool) -> 
     table = load_rules(rules) if rules is not None else ()
     with tempfile.TemporaryDirectory(prefix="transparency-") as folder:
         seat = Seat(kind, Path(folder), SystemClock(), protocol)
-        return asyncio.run(transparency(seat, table, declaration_of(kind.id), whole=whole))
+        return asyncio.run(ended_by_signals(transparency(seat, table, declaration_of(kind.id), whole=whole)))
+
+
+async def ended_by_signals(work: Coroutine[Any, Any, Report]) -> Report:
+    """Told to end, we end what we started first. Raises Incomplete then."""
+    import asyncio
+    import signal
+
+    from harness.errors import Incomplete
+
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise Incomplete("told to end before all was measured; the gateway is ended too", where="transparency", fix="start it again") from None
 
 
 def register(app: typer.Typer) -> None:

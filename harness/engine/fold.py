@@ -19,6 +19,7 @@ from harness.live.visibility import queued, visible
 from harness.model.evidence import PlanItemRecord, RunRecord, StepRecord, Trouble
 from harness.model.finding import Finding
 from harness.model.scenario import LEVELS, Level, Scenario
+from harness.model.trend import Trend
 from harness.model.verdict import ClaimVerdict, Outcome, Results, Verdict
 
 COMPARED = ("names", "parameters", "risk", "shape", "hash")
@@ -225,6 +226,7 @@ def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Resu
         comparison=comparison_of(verdicts),
         environment=starts[0].environment if starts else {},
         verdicts=verdicts,
+        trends=tuple(Trend.model_validate(trend) for trend in starts[0].options.get("earlier", ())) if starts else (),
     )
 
 

@@ -28,6 +28,7 @@ from harness.model.evidence import ProcessRecord, RunRecord
 from harness.model.location import Location
 from harness.model.plan import Plan, PlanItem
 from harness.model.scenario import Scenario
+from harness.model.trend import Trend
 from harness.risk.oracle import Oracle
 from harness.scenario.files import data_root, inventories_folder
 
@@ -53,13 +54,14 @@ async def run_plan(
     listener: Listener | None = None,
     live: LiveOptions | None = None,
     tapes: Tapes | None = None,
+    earlier: Sequence[Trend] = (),
 ) -> None:
-    """Writes the evidence log. `live`: the plan's own, when it is a live one.
+    """Writes the evidence log. `live`: the plan's own, when it is a live one. `earlier`: what earlier runs said, for the reports.
 
     Raises HarnessError when the bench itself cannot be had; evidence so far is kept."""
     log = EvidenceLog(evidence, Redactor())
     try:
-        log.record(start_record(plan, run_id, jobs, defects))
+        log.record(start_record(plan, run_id, jobs, defects, earlier))
         runner = Runner(log, run_id, defects, listener, live_session(live) if live else None, tapes)
         await runner.run(plan, jobs)
         log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat()))
@@ -70,14 +72,15 @@ async def run_plan(
         log.close()
 
 
-def start_record(plan: Plan, run_id: str, jobs: int, defects: Sequence[str]) -> RunRecord:
+def start_record(plan: Plan, run_id: str, jobs: int, defects: Sequence[str], earlier: Sequence[Trend] = ()) -> RunRecord:
     names = ("mcp", "httpx2", "pydantic", "jsonschema-rs")
+    options = {"jobs": jobs, "items": [item.id for item in plan.items], "broken_on_purpose": bool(defects)}
     return RunRecord(
         phase="start",
         run=run_id,
         at=SystemClock().now().isoformat(),
         harness_version=harness.__version__,
-        options={"jobs": jobs, "items": [item.id for item in plan.items], "broken_on_purpose": bool(defects)},
+        options=options | ({"earlier": [trend.model_dump() for trend in earlier]} if earlier else {}),
         environment={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
         | {name: version(name) for name in names},
     )

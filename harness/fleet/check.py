@@ -9,16 +9,19 @@ from dataclasses import dataclass, field
 import harness
 from harness.drift.compare import compare
 from harness.drift.relations import RelateSchemas, relations_between
+from harness.drift.risk_table import risk_table
 from harness.errors import Exit, HarnessError, fold_exit
 from harness.fleet.locate import Locator
 from harness.fleet.pairs import schema_pairs
 from harness.fleet.rules import rule_infos
 from harness.fleet.side import Loaded, with_risks
 from harness.inventory.canonical import NotCanonical, canonical_bytes
-from harness.model.drift import UNDECIDED, Against, DriftFinding, DriftReport, DriftSeverity
+from harness.inventory.side import Side
+from harness.model.drift import UNDECIDED, Against, DriftFinding, DriftReport, DriftSeverity, RiskRow
 from harness.model.drift_result import DriftResult, Judged, State, threshold
 from harness.model.waiver import Waiver
 from harness.report.drift.reading import count
+from harness.risk.oracle import Oracle
 from harness.waiver.apply import Applied, Candidate, apply
 
 
@@ -50,6 +53,7 @@ def check(old: Loaded, new: Loaded, policy: Policy, *, relate: RelateSchemas, su
     judged = _judged(candidates, applied, policy, _locator(old))
     unproven = sum(1 for item in judged if item.finding.id in UNDECIDED and item.state != "accepted")
     codes, reasons = _outcome(report, judged, unproven)
+    rows = risk_rows(old, new, before, after)
     result = DriftResult(
         subject=subject,
         old=report.old,
@@ -63,9 +67,21 @@ def check(old: Loaded, new: Loaded, policy: Policy, *, relate: RelateSchemas, su
         unproven=unproven,
         pairs=schema_pairs(before, after, judged),
         headers=tuple(sorted(headers)),
+        risks=tuple(row for row in rows if row.disputed),
+        risks_agreed=sum(1 for row in rows if not row.disputed),
         harness_version=harness.__version__,
     )
     return Checked(result, applied.used)
+
+
+def risk_rows(old: Loaded, new: Loaded, before: Side, after: Side) -> tuple[RiskRow, ...]:
+    """Every tool's risk as each party at hand has it. A gateway's catalog is the one side that is neither an inventory nor a list from the wire."""
+    sides = ((old, before), (new, after))
+    inventory = next((side for loaded, side in sides if loaded.inventory is not None), None)
+    listed = next((side for loaded, side in reversed(sides) if loaded.capture is not None), None)
+    gateway = next((side for loaded, side in reversed(sides) if loaded.capture is None and loaded.inventory is None), None)
+    reviewed = {loaded.inventory.provider: loaded.inventory for loaded, _ in sides if loaded.inventory is not None}
+    return risk_table(next(iter(reviewed), "generic"), Oracle(reviewed), gateway=gateway, inventory=inventory, listed=listed)
 
 
 def failed(error: HarnessError, policy: Policy, *, subject: str, old: str, new: str) -> DriftResult:

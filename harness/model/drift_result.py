@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Literal
 
-from harness.model.drift import DriftFinding, DriftReport, DriftSeverity
+from harness.model.drift import DriftFinding, DriftReport, DriftSeverity, RiskRow
 from harness.model.location import Frozen, Location
 
 State = Literal["failing", "reported", "accepted"]
@@ -77,6 +77,10 @@ class DriftResult(Frozen):
     unproven: int = 0
     pairs: tuple[SchemaPair, ...] = ()
     headers: tuple[str, ...] = ()
+    risks: tuple[RiskRow, ...] = ()
+    """Tools whose risk class is disputed, each as every party has it."""
+    risks_agreed: int = 0
+    """Tools of which every party that says anything says the same."""
     harness_version: str = ""
 
     @property

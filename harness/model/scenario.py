@@ -110,6 +110,8 @@ class Scenario(Frozen):
     source: str
     connections: Mapping[str, ConnectionSpec]
     tags: tuple[str, ...] = ()
+    formerly: tuple[str, ...] = ()
+    """Ids it had before; earlier runs under them belong to it."""
     protocols: tuple[str, ...] = (NEWEST_PROTOCOL,)
     when: When = When()
     let: Mapping[str, Any] = Field(default_factory=dict)

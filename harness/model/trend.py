@@ -6,7 +6,7 @@ from typing import Literal
 
 from harness.model.location import Frozen
 
-MAX_POINTS = 30
+MAX_POINTS = 15
 """Earlier runs of one scenario that are kept, the newest."""
 
 

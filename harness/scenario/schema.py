@@ -93,6 +93,7 @@ def _top_level() -> Schema:
         "title": _TEXT | {"description": "one sentence on what it shows"},
         "connections": {"anyOf": [named, {"type": "array", "items": {"type": "string", "pattern": CONNECTION_PATTERN}}]},
         "tags": texts,
+        "formerly": texts | {"description": "ids it had before: earlier runs under them are its own"},
         "protocols": {"anyOf": [{"const": "all"}, protocol, {"type": "array", "items": protocol, "minItems": 1}]},
         "when": when | {"description": "where it applies; elsewhere it is not_applicable"},
         "place": {"enum": [*PLACES], "description": "where the agent stands; sandbox: in namespaces of its own, calling through the relay"},

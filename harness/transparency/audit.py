@@ -78,10 +78,11 @@ async def _called(glass: Glass, agent: Agent, case: Case, tool: str) -> Reply:
     params: dict[str, Any] = {"text": "synthetic"} if tool == "add_memory" else {}
     if case != "timeout":
         return await agent.call(glass.shown(tool), params)
+    before = len(glass.mount.dispatches(tool))
     waiting = asyncio.create_task(agent.call(glass.shown(tool), params, within_s=LEAVES_AFTER_S))
     if "test_clock" in glass.seat.target.abilities and glass.seat.still:
         with suppress(HarnessError):
-            await glass.mount.wait_for(lambda seen: any(one.tool == tool for one in seen), LEAVES_AFTER_S)
+            await glass.mount.wait_for(lambda seen: sum(one.tool == tool for one in seen) > before, LEAVES_AFTER_S)
             await glass.gateway.advance(MOVED_S)
     return await waiting
 

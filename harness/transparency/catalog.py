@@ -150,5 +150,5 @@ def _own(tools: Any) -> Shown:
     for tool in tools:
         found[str(tool["name"])] = "listed"
         for component in WATCHED:
-            found[f"{tool['name']}/{component}"] = short_hash(tool[component]) if component in tool else ABSENT
+            found[f"{tool['name']}/{component}"] = ABSENT if tool.get(component) in (None, {}) else short_hash(tool[component])
     return found

@@ -70,6 +70,8 @@ class Staleness(Frozen):
     @property
     def trouble(self) -> str:
         """"" when the gateway is honest about the change: shown, or withheld, or shown once it is told to refresh."""
+        if self.change == "cursor-dropped":
+            return ""  # its provider ended the list: no gateway can know better, and no view of it counts as clean
         if any(view.startswith("incomplete") for view in self.views):
             return "incomplete: a list that lost tools is shown as if it were whole"
         if self.refresh == "old" or (self.refresh == "none" and self.fresh_session == "old"):

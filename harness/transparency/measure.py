@@ -13,12 +13,13 @@ from typing import Any
 import httpx2
 
 from harness.clock import Clock
-from harness.errors import HarnessError, Unreachable
+from harness.errors import HarnessError, Unreachable, WitnessBlind
 from harness.model.exchange import Sequencer
 from harness.model.scenario import PROTOCOLS, ConnectionSpec
 from harness.tap.mount import Mount
 from harness.tap.server import Tap
 from harness.target.base import ConnectionRequest, LaunchOptions, RunGrant, RunningTarget, Target, tell_on_stderr
+from harness.target.light import LightGateway
 from harness.transparency.client import Agent, agent
 from harness.transparency.cost import cpu_of
 from harness.transparency.facts import Measure, Observations
@@ -131,11 +132,23 @@ def request_for(seat: Seat, url: str, name: str = "") -> ConnectionRequest:
 async def observe(glass: Glass, *, direct: bool) -> Observations:
     """Everything that the probes tell of one leg. Raises what opening its session raises."""
     found: dict[str, Any] = {}
+    mark = len(glass.lab.seen)
     async with glass.direct() if direct else glass.through() as made:
         leg = glass.leg(made, direct=direct)
         for probe in PROBES:
             found |= await probe(leg)
+            if not direct:
+                must_live(glass)
+    if not direct and found["content.text"] is not None and not glass.lab.calls(mark):
+        what = f"{glass.gateway.label} gave answers to calls that never reached the provider: they are somebody else's"
+        raise WitnessBlind(what, where=glass.seat.target.id, fix="check that its upstream is the tap")
     return {**found, **await _protocols(glass, direct=direct)}
+
+
+def must_live(glass: Glass) -> None:
+    """Raises Unreachable, naming it, when a gateway that we started has ended by itself."""
+    if isinstance(glass.gateway, LightGateway) and (TENANT, glass.seat.connection) in glass.gateway.served:
+        glass.gateway.need(TENANT, glass.seat.connection)
 
 
 async def _protocols(glass: Glass, *, direct: bool) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from harness.transparency.audit import audit_honesty
 from harness.transparency.cases import cases
 from harness.transparency.catalog import catalog_honesty
 from harness.transparency.compare import compare
-from harness.transparency.facts import CaseResult, Entry, Report, Staleness
+from harness.transparency.facts import CaseResult, Entry, Fact, Report, Staleness
 from harness.transparency.measure import Seat, costs, observe, under_glass
 from harness.transparency.rules import Declaration, Rule, judge, load_declaration
 
 OF_THIS_TREE = "of this tree"
+HONEST_WORD = "agent, witness and record agree"
 
 
 async def transparency(seat: Seat, rules: Sequence[Rule], declaration: Declaration | None, *, whole: bool = True) -> Report:
@@ -37,7 +38,7 @@ async def transparency(seat: Seat, rules: Sequence[Rule], declaration: Declarati
             shown = await cases(glass, through)
             audit = await audit_honesty(glass)
         label = glass.gateway.label
-    facts = compare(direct, through)
+    facts = (*compare(direct, through), *outcomes(catalog, audit, shown))
     judged, news = judge(facts, rules, declaration, version_of(seat))
     hidden = [fact.subject for fact in facts if fact.id == "list.tool" and fact.through is None]
     return Report(
@@ -56,17 +57,27 @@ async def transparency(seat: Seat, rules: Sequence[Rule], declaration: Declarati
     )
 
 
+def outcomes(catalog: Sequence[Staleness], audit: Sequence[Entry], shown: Sequence[CaseResult]) -> tuple[Fact, ...]:
+    """The same table judges them: what an honest gateway shows stands as the direct leg. What is untestable is no difference, and red by itself."""
+    told = [(f"catalog.{one.change}", "shown or withheld", one.trouble or "shown or withheld") for one in catalog]
+    told += [(f"audit.{one.case}", HONEST_WORD, HONEST_WORD if one.counts == "same" else one.why) for one in audit if not _untestable(one.why)]
+    told += [(f"case.{one.case}", "pass", "pass" if one.outcome == "pass" else one.what) for one in shown if one.outcome != "untestable"]
+    return tuple(Fact(id=key, direct=wanted, through=found) for key, wanted, found in told)
+
+
+def _untestable(why: str) -> bool:
+    return why.startswith("untestable")
+
+
 def exit_code(report: Report) -> Exit:
     """0 when nothing but declared and waived differences is there; 1 for a fault or news; 5 when the list is incomplete or the record untestable.
 
     `notes` are not counted: the rules say that they are no faults. Of a gateway with a declaration they are news.
     """
     codes = {Exit.OK}
-    if report.of("fault") or report.news or any(one.trouble for one in report.catalog) or any(one.outcome == "fail" for one in report.cases):
+    if report.of("fault") or report.news:
         codes.add(Exit.FAILED)
-    if any(entry.counts == "fault" and not entry.why.startswith("untestable") for entry in report.audit):
-        codes.add(Exit.FAILED)
-    if report.incomplete or any(entry.why.startswith("untestable") for entry in report.audit):
+    if report.incomplete or any(_untestable(entry.why) for entry in report.audit):
         codes.add(Exit.INCOMPLETE)
     return fold_exit(codes)
 

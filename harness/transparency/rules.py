@@ -82,6 +82,9 @@ DEFAULT: tuple[Rule, ...] = (
     Rule(fact="context.header_key_of_agent", counts="note", why="a secret header of the agent's stays on this side of the gateway"),
     Rule(fact="context.*", counts="note", why="context that ties the agent's call to the provider's log"),
     Rule(fact="requests.per_call", counts="fault", why="a provider with a rate limit or a price per request sees several for one call"),
+    Rule(fact="catalog.*", counts="fault", why="a list that is no longer the provider's is shown, and nothing mends or tells it"),
+    Rule(fact="audit.*", counts="fault", why="a record that does not say what happened"),
+    Rule(fact="case.*", counts="fault", why="a known trouble of gateways, see harness/transparency/cases.py"),
     Rule(fact="server.*", counts="note", why="who the agent is told it talks to"),
     Rule(fact="*", counts="fault", why="no rule knows this difference"),
 )
@@ -96,6 +99,8 @@ def judge(facts: Sequence[Fact], rules: Sequence[Rule], declaration: Declaration
             news.append(f"written down for version {declaration.version}, measured at {version}")
         differing = [fact for fact in facts if fact.differs]
         written = (*declaration.declared, *declaration.waived)
+        areas = {fact.id.partition(".")[0] for fact in facts}  # what was not measured this time can be no news
+        written = tuple(one for one in written if one.fact.partition(".")[0] in areas)
         gone = [one for one in written if not any(fnmatchcase(fact.key, one.fact) for fact in differing)]
         news += [f"no longer so: {one.fact} ({one.why})" for one in gone]
         news += [f"not written down: {one.fact.key} ({one.why})" for one in judged if one.counts in ("fault", "note")]

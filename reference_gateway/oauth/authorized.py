@@ -121,6 +121,11 @@ class Authorized:
             response = await self._lines.request(method, url, _with(headers, held), body)
         return response
 
+    def as_now(self) -> Requests:
+        """The same door with the token of now, for what is still to be sent when the consent has been removed."""
+        held = self.access.trying() or self.access.consents.read(self.access.place)
+        return Fixed(self._lines, held)
+
     def _demanded(self, challenge: Challenge, held: Held | None) -> None:
         access = self.access
         stored = held is not None and held.generation > 0
@@ -132,6 +137,17 @@ class Authorized:
 
     async def _asked(self, challenge: Challenge, held: Held | None) -> Held | None:
         return await self.access.person(challenge, held) if self.access.person is not None else None
+
+
+class Fixed:
+    """A door that shows one token, whatever becomes of it."""
+
+    def __init__(self, lines: Requests, held: Held | None) -> None:
+        self._lines = lines
+        self._held = held
+
+    async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> Response:
+        return await self._lines.request(method, url, _with(headers, self._held), body)
 
 
 def _with(headers: Mapping[str, str], held: Held | None) -> dict[str, str]:

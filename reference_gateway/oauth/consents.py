@@ -49,12 +49,11 @@ class Consents:
 
     def read(self, place: Place) -> Held | None:
         """None when nothing is stored. Raises VaultError and OAuthError for what cannot be opened or read."""
-        with self._store.transaction():
-            generation = self._vault.version(place.tenant, place.connection, place.path)
-            if not generation:
-                return None
-            text = self._vault.get(place.tenant, place.connection, place.grant, place.path)
-        return Held(Consent.load(text), generation)
+        generation = self._vault.version(place.tenant, place.connection, place.path)
+        if not generation:
+            return None
+        # No transaction for what every request does: a consent newer than its generation only makes a later replacement give way.
+        return Held(Consent.load(self._vault.get(place.tenant, place.connection, place.grant, place.path)), generation)
 
     def replace(self, place: Place, consent: Consent, generation: int | None) -> int | None:
         """Stores, if what is stored now is still `generation` (None: whatever it is); None when it is not, and then nothing has changed."""

@@ -15,7 +15,10 @@ from harness.errors import Exit
 from harness.model.scenario import LEVELS
 from harness.report.reading import MEANING
 
-COMMANDS = ("run", "list", "discover", "drift", "judge", "gate", "claims", "merge", "bundle", "gateway", "inventory")
+COMMANDS = (
+    "run", "record", "list", "discover", "drift", "judge", "gate", "claims", "merge", "bundle", "gateway", "nightly", "doctor", "login", "sweep",
+    "history", "serve", "spans", "transparency", "inventory", "audit",
+)  # fmt: skip
 
 
 def test_help_names_every_command_and_the_order_of_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

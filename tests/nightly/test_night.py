@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
+from harness.cli.nightly import write
+from harness.cli.place import RunPlace
 from harness.clock import SystemClock
+from harness.errors import UsageError
 from harness.history.store import NAME, History
 from harness.live.options import LiveOptions
 from harness.nightly.freshness import Cassette, judge_freshness
@@ -143,6 +146,14 @@ def test_a_live_failure_by_the_providers_change_contradicts_a_recording(found: N
     assert judged.state == "contradicted by live"
     (rehearsed,) = judge_freshness([cassette()], [changed], {changed.item: "provider_change"}, {})
     assert rehearsed.state == "fresh"  # a stand-in contradicts nothing
+
+
+def test_a_history_that_cannot_be_used_is_an_error_and_costs_no_report(found: Night, tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir()
+    wish = Wish(select=(), up_to="live", live=LiveOptions(), folder=tmp_path / "n", run_id="n")
+    with pytest.raises(UsageError):
+        write(found, RunPlace(tmp_path, "n"), (), wish)
+    assert {p.name for p in (tmp_path / "n").iterdir()} >= {"nightly.json", "nightly.md", "issue.md"}
 
 
 # ---- the commands

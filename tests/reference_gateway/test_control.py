@@ -203,10 +203,13 @@ def test_a_connection_reads_back_without_its_secret(bench: Bench) -> None:
         "url": bench.provider.url,
         "status": "active",
         "health": "ok",
+        "health_reason": None,
         "grant": {"kind": "organization"},
         "protocol_version": "auto",
         "agents": None,
         "quarantine": False,
+        "managed": {},
+        "offers": [],
         "transport_details": {"spawned_local_process": False, "mapped": False},
         "tools": 9,
     }

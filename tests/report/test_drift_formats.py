@@ -182,3 +182,31 @@ def test_severity_overrides_reach_every_format() -> None:
     assert found.exit_code == 0
     rules = json.loads(load_formats()["sarif"].render(found))["runs"][0]["tool"]["driver"]["rules"]
     assert next(rule for rule in rules if rule["id"] == "enum-narrowed")["defaultConfiguration"]["level"] == "note"
+
+
+def disputed() -> DriftResult:
+    """A tool whose verb says destructive and whose hint says read, beside one that nobody disputes."""
+    listed = [tool("delete_note", {}, annotations={"readOnlyHint": True}), tool("get_note", {}, annotations={"readOnlyHint": True})]
+    return result(listed, listed)
+
+
+def test_a_disputed_risk_stands_side_by_side_in_every_format() -> None:
+    found = disputed()
+    (row,) = json.loads(load_formats()["json"].render(found))["risks"]
+    assert (row["tool"], row["oracle"], row["hints"], row["gateway"], row["inventory"]) == ("delete_note", "destructive", "read", None, None)
+    assert row["hint_reason"] == "readOnlyHint is true"
+    assert found.risks_agreed == 1
+    text = load_formats()["text"].render(found).decode()
+    assert "risk disputed: delete_note: oracle destructive, hints read" in text
+    assert "get_note" not in text.partition("risk disputed")[2]
+    drawn = page(found)
+    cells = re.search(r"<th scope=\"row\">delete_note</th>(.*?)</tr>", drawn, re.DOTALL)
+    assert cells is not None
+    assert re.findall(r"<td>(.*?)</td>", cells[1]) == ["–", "destructive", "–", "read"]
+    assert "| delete\\_note | – | destructive | – | read |" in load_formats()["markdown"].render(found).decode()
+
+
+def test_nothing_is_said_of_risks_that_nobody_disputes() -> None:
+    found = result([tool("get_note", {})], [tool("get_note", {})])
+    assert all("isputed" not in load_formats()[name].render(found).decode() for name in ("text", "markdown"))
+    assert "Risk, as each party has it" not in page(found)

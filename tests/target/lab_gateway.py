@@ -1,7 +1,8 @@
 """A gateway for tests: relays MCP over HTTP to its upstream, and can be made to misbehave. `lab_gateway.py PORT UPSTREAM MODE`.
 
 The provider's credential stands in LAB_KEY. Modes: honest, busy (429 to everything), mortal (dies at the first tools/call),
-hoarder (leaves a process behind), forger (answers calls itself, upstream never asked).
+hoarder (leaves a process behind), forger (answers calls itself, upstream never asked), silent (never ready), choosy (refuses its upstream),
+modern (needs a newer Python).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import signal
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -56,6 +58,12 @@ class Relay(BaseHTTPRequestHandler):
         """Silent."""
 
 
+if MODE == "silent":
+    signal.pause()
+if MODE == "choosy":
+    sys.exit(f"upstream {UPSTREAM.geturl()} is on loopback: refused")
+if MODE == "modern":
+    sys.exit("this gateway needs Python 9.0 or newer")
 if MODE == "hoarder":
     waits = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     subprocess.Popen([sys.executable, "-c", waits], start_new_session=True)

@@ -89,8 +89,8 @@ class Lab(LightTarget):
 
 
 def lab_command(mode: str, upstream: str, key: str, port: int, home: Path, log: Path) -> Command:
-    words = [sys.executable, str(LAB), str(port), upstream, mode]
-    return Command(words=words, port=port, home=home, log=log, env={"LAB_KEY": key}, hidden=(key,), end_within_s=3.0)
+    words, ready = [sys.executable, str(LAB), str(port), upstream, mode], 1.0 if mode == "silent" else 60.0
+    return Command(words=words, port=port, home=home, log=log, env={"LAB_KEY": key}, hidden=(key,), ready_within_s=ready, end_within_s=3.0)
 
 
 def item_of(target: LightTarget, text: str = PLAIN) -> PlanItem:
@@ -161,6 +161,9 @@ def test_a_result_that_the_tap_never_saw_is_not_believed(tmp_path: Path) -> None
         ("busy", "lab 1.2.3: the MCP handshake failed", Exit.UNREACHABLE),
         ("mortal", "lab 1.2.3 ended by itself with code 9", Exit.UNREACHABLE),
         ("hoarder", "lab 1.2.3 left 1 of its processes behind", Exit.INCOMPLETE),
+        ("silent", "lab 1.2.3 was not ready within 1 s", Exit.UNREACHABLE),
+        ("choosy", "lab 1.2.3 ended with code 1 before it was ready: upstream http", Exit.UNREACHABLE),
+        ("modern", "before it was ready: this gateway needs Python 9.0 or newer", Exit.UNREACHABLE),
     ],
 )
 def test_misbehaviour_is_told_by_name_and_version(mode: str, says: str, code: Exit, tmp_path: Path) -> None:

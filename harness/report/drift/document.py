@@ -9,6 +9,7 @@ from pydantic import Field
 from harness.model.drift import AspectCount, DriftSeverity, Relation, RelationWord
 from harness.model.drift_result import DriftResult, Judged, State, VerdictWord
 from harness.model.location import Frozen
+from harness.model.risk import Risk
 from harness.report.drift.proof import relations
 from harness.report.inert import clip
 
@@ -70,6 +71,19 @@ class ToolEntry(Frozen):
     output: SchemaEntry | None = None
 
 
+class RiskEntry(Frozen):
+    """One tool whose risk class is disputed. None where a party says nothing of it; `oracle_reason` names the review, hint or verb."""
+
+    tool: str
+    gateway: Risk | None
+    oracle: Risk
+    inventory: Risk | None
+    hints: Risk | None
+    oracle_basis: str
+    oracle_reason: str
+    hint_reason: str
+
+
 class Document(Frozen):
     """One comparison. `failing` counts findings at or above the threshold that are not accepted; `reasons` are all causes of `exit_code`."""
 
@@ -91,6 +105,8 @@ class Document(Frozen):
     headers: tuple[str, ...]
     compared: dict[str, AspectCount]
     tools: tuple[ToolEntry, ...]
+    risks: tuple[RiskEntry, ...]
+    risks_agreed: int
     findings: tuple[FindingEntry, ...]
 
 
@@ -116,6 +132,8 @@ def document(result: DriftResult) -> dict[str, Any]:
         headers=result.headers,
         compared={name: value for name, value in report if isinstance(value, AspectCount)} if report else {},
         tools=tuple(_tools(result)),
+        risks=tuple(RiskEntry(**row.model_dump()) for row in result.risks),
+        risks_agreed=result.risks_agreed,
         findings=tuple(_finding(judged) for judged in result.judged),
     )
     return found.model_dump(mode="python", by_alias=True)

@@ -9,10 +9,11 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from harness.model.drift import RiskRow
 from harness.model.drift_result import DriftResult, Judged, SchemaPair
 from harness.report.drift.marked import marked_lines
 from harness.report.drift.proof import proof_lines
-from harness.report.drift.reading import MOST_SHOWN, answer, in_order, place, severity_counts, sides
+from harness.report.drift.reading import MOST_SHOWN, RISK_PARTIES, answer, in_order, place, severity_counts, sides
 from harness.report.inert import BODY_RULE, clip_text, one_line, shown, visible
 
 
@@ -77,6 +78,8 @@ def section_data(result: DriftResult) -> dict[str, Any]:
         "findings": [_finding(judged, result) for judged in every[:MOST_SHOWN]],
         "left_out": max(0, len(every) - MOST_SHOWN),
         "pairs": [_pair(pair, result) for pair in result.pairs],
+        "risks": [_risk(row) for row in result.risks[:MOST_SHOWN]],
+        "risks_agreed": result.risks_agreed,
     }
 
 
@@ -96,6 +99,11 @@ def _finding(judged: Judged, result: DriftResult) -> dict[str, Any]:
         "accepted": shown(judged.accepted_by),
         "fix": shown(finding.fix),
     }
+
+
+def _risk(row: RiskRow) -> dict[str, Any]:
+    words = [getattr(row, party) or "–" for party in RISK_PARTIES]
+    return {"tool": one_line(row.tool), "words": words, "why": shown("; ".join(filter(None, (row.oracle_reason, row.hint_reason))))}
 
 
 def _pair(pair: SchemaPair, result: DriftResult) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Markdown:
     summary = "Markdown for a pull-request comment, at most 60,000 bytes"
 
     def render(self, result: DriftResult) -> bytes:
-        return _filled([*_lead(result)], [*_failing(result)], [*_others(result)]).encode("utf-8")
+        return _filled([*_lead(result), *_risks(result)], [*_failing(result)], [*_others(result)]).encode("utf-8")
 
 
 def _filled(lead: list[str], failing: list[str], others: list[str]) -> str:
@@ -55,6 +55,16 @@ def _lead(result: DriftResult) -> Iterator[str]:
     yield "\n"
     for reason in told(result)[:20]:
         yield f"- {escape(reason, 500)}\n"
+
+
+def _risks(result: DriftResult) -> Iterator[str]:
+    if result.risks:
+        yield "\n| Risk disputed | Gateway | Oracle | Inventory | Hints | Why |\n| --- | --- | --- | --- | --- | --- |\n"
+    for row in result.risks[:20]:
+        words = (row.tool, row.gateway or "–", row.oracle, row.inventory or "–", row.hints or "–", row.oracle_reason)
+        yield "".join(f"| {escape(word, 200)} " for word in words) + "|\n"
+    if len(result.risks) > 20:
+        yield f"\n{len(result.risks) - 20} more, see the JSON document\n"
 
 
 def _failing(result: DriftResult) -> Iterator[str]:

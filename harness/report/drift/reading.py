@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from harness.errors import Exit
-from harness.model.drift import SEVERITIES
+from harness.model.drift import SEVERITIES, RiskRow
 from harness.model.drift_result import DriftResult, Judged
 from harness.report.inert import to_json
 from harness.report.reading import MEANING
@@ -71,3 +71,13 @@ def call(tool: str, arguments: Any) -> str:
 def place(judged: Judged) -> str:
     """Tool and JSON pointer into its wire object."""
     return " ".join(filter(None, (judged.finding.tool, judged.finding.pointer)))
+
+
+RISK_PARTIES = ("gateway", "oracle", "inventory", "hints")
+
+
+def risk_line(row: RiskRow) -> str:
+    """Such as "forget: gateway write, oracle destructive (verb forget), inventory destructive"."""
+    said = [f"{party} {getattr(row, party)}" for party in RISK_PARTIES if getattr(row, party) is not None]
+    reasons = "; ".join(filter(None, (row.oracle_reason, row.hint_reason)))
+    return f"{row.tool}: {', '.join(said)}" + (f" ({reasons})" if reasons else "")

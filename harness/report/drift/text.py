@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.model.drift_result import DriftResult, Judged
 from harness.report.drift.proof import proof_lines
-from harness.report.drift.reading import MOST_SHOWN, answer, in_order, sides, told
+from harness.report.drift.reading import MOST_SHOWN, answer, in_order, risk_line, sides, told
 from harness.report.inert import cut, one_line
 
 _LONGEST = 400
@@ -49,6 +49,8 @@ def _lines(result: DriftResult, pen: _Pen) -> Iterator[str]:
         yield f"Compared: {result.report.summary}"
         if not result.report.complete:
             yield pen.paint(one_line(f"INCOMPLETE: {result.report.reason}"), "bad")
+    for row in result.risks[:MOST_SHOWN]:
+        yield pen.paint(f"risk disputed: {_short(risk_line(row))}", "risk")
     yield pen.paint(answer(result), "good" if result.exit_code == 0 else "bad")
     yield from (f"  {_short(reason)}" for reason in told(result))
 

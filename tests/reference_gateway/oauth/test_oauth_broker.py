@@ -212,6 +212,31 @@ def test_a_token_without_a_successor_is_used_up_and_then_asked_for(work_on: Work
     work_on(work, token={"refresh_token": None})
 
 
+def test_a_token_that_ends_before_its_time_is_renewed_and_the_request_sent_once_more(work_on: Work) -> None:
+    async def work(bench: Any) -> None:
+        await bench.consent()
+        await bench.advance(61)
+        assert await asyncio.gather(*(bench.request() for _ in range(6))) == [200] * 6
+        assert bench.renewals() == 1
+        bench.stand_in.withdraw()
+        assert await bench.request() == 401  # and not again and again
+
+    work_on(work, life_s=60.0, token={"expires_in": 3600})
+
+
+def test_what_is_still_to_be_said_goodbye_with_survives_the_consent(work_on: Work) -> None:
+    async def work(bench: Any) -> None:
+        held = await bench.consent()
+        door = Authorized(bench.egress.lines, bench.access()).as_now()
+        bench.broker.store(bench.place, held.consent.lost())
+        assert await bench.code_of(bench.request()) == "oauth_reauthorization_required"
+        response = await door.request("DELETE", bench.url, {})
+        response.close()
+        assert response.status == 200
+
+    work_on(work)
+
+
 def test_more_scopes_are_remembered_and_asked_for_together(work_on: Work) -> None:
     async def call(bench: Any) -> int:
         door = Authorized(bench.egress.lines, bench.access())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference_gateway.control_oauth import metadata_route
 from reference_gateway.defects import Defects
 from reference_gateway.errors import GatewayError
 from reference_gateway.oauth.challenge import Challenge, bearer_challenge, scopes_of
@@ -208,6 +210,25 @@ def test_our_own_document_says_who_we_are() -> None:
     assert (told["client_id"], told["redirect_uris"], told["application_type"]) == (url, [REDIRECT], "web")
     assert is_public_document(url)
     assert not is_public_document("http://gateway.example/x")
+
+
+def test_the_document_is_served_only_where_others_can_reach_it() -> None:
+    assert metadata_route(None) == metadata_route("http://127.0.0.1:8080") == []
+    (route,) = metadata_route("https://gateway.example/")
+
+    async def fetch() -> bytes:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/oauth/client-metadata.json", "headers": [], "query_string": b""}
+        await route.handle(scope | {"endpoint": route.endpoint, "path_params": {}}, None, send)  # type: ignore[arg-type]
+        return bytes(sent[1]["body"])
+
+    told = json.loads(asyncio.run(fetch()))
+    assert told["client_id"] == "https://gateway.example/oauth/client-metadata.json"
+    assert (told["redirect_uris"], told["token_endpoint_auth_method"]) == (["https://gateway.example/oauth/callback"], "none")
 
 
 # tokens

@@ -1,0 +1,115 @@
+"""A server on standard input and output, behind HTTP: it works, it is recorded and replayed like any other, and no process is left."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from harness.cassette.redact import Redactor
+from harness.cassette.seal import Draft, seal
+from harness.cassette.store import parse_cassette
+from harness.clock import SystemClock
+from harness.local.stdio import StdioCommand, behind_http
+from harness.model.exchange import Sequencer
+from harness.tap import Tap
+from harness.tap.record import Recorder
+from harness.tap.replay import Player
+
+SERVER = """\
+import asyncio, os, sys
+import mcp_types as t
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+async def tools(ctx, params):
+    print("a stray line on standard error", file=sys.stderr)
+    return t.ListToolsResult(tools=[t.Tool(name="echo", input_schema={"type": "object"})], ttl_ms=0, cache_scope="private")
+
+async def call(ctx, params):
+    if params.name == "die":
+        os._exit(3)
+    await ctx.session.report_progress(1, 2, "half way")
+    said = f"{params.arguments['word']} in {os.environ.get('ROOM', 'nowhere')} {os.environ.get('SECRET', '')}"
+    return t.CallToolResult(content=[t.TextContent(type="text", text=said)])
+
+async def main():
+    server = Server("on stdio", version="3", on_list_tools=tools, on_call_tool=call)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+asyncio.run(main())
+"""
+
+
+async def talk(url: str, http: httpx2.AsyncClient) -> tuple[list[str], list[str], list[Any]]:
+    progress: list[Any] = []
+
+    async def half(done: float, total: float | None, message: str | None) -> None:
+        progress.append((done, total, message))
+
+    async with Client(streamable_http_client(url, http_client=http), mode="legacy") as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        said = [(await client.call_tool("echo", {"word": word}, progress_callback=half)).content[0].text for word in ("cobalt", "amber")]  # type: ignore[union-attr]
+    return names, said, progress
+
+
+def draft() -> Draft:
+    return Draft(
+        provider="p", scenario="S", connection="p", recorder="test", recorded_at="local", now=datetime(2026, 11, 30, tzinfo=UTC), endpoint="test",
+        path="/mcp", agent_protocol="2025-11-25", pin="2025-11-25", schema_level="local", memory_level="local", inventory="", values={}, addresses=(),
+        hash_prose=False,
+    )  # fmt: skip
+
+
+def test_a_server_on_stdio_is_recorded_and_replayed_like_any_other(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("SECRET", "not-for-a-child")
+    command = StdioCommand((sys.executable, "-c", SERVER), {"ROOM": "the attic"}, tmp_path / "server.log")
+
+    async def whole() -> None:
+        clock = SystemClock()
+        async with Tap(clock, Sequencer()) as tap, httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+            async with behind_http(command) as base_url:
+                mount = tap.mount("stdio", base_url)
+                mount.recorder = Recorder()
+                then = await talk(mount.url("/mcp"), http)
+                await mount.wait_for(lambda seen: any(e.method == "DELETE" and e.outcome for e in seen))
+                cassette = parse_cassette(seal(draft(), mount.recorder.finished(), Redactor()).decode(), "x")
+            assert then == (["echo"], ["cobalt in the attic ", "amber in the attic "], [(1, 2, "half way")] * 2)
+            assert psutil.Process().children(recursive=True) == []
+            again = tap.mount("again", "http://127.0.0.1:9")
+            again.player = Player(cassette, str, again.url)
+            assert await talk(again.url("/mcp"), http) == then
+            assert again.player.unmatched == []
+
+    asyncio.run(whole())
+    assert "a stray line" in (tmp_path / "server.log").read_text(encoding="utf-8")
+
+
+def test_a_server_that_dies_ends_its_calls_and_is_no_session_any_more(tmp_path: Path) -> None:
+    command = StdioCommand((sys.executable, "-c", SERVER), {}, tmp_path / "server.log")
+    who = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": who}
+
+    async def whole() -> list[int]:
+        async with behind_http(command) as base_url, httpx2.AsyncClient(trust_env=False, timeout=30, base_url=base_url) as http:
+            first = await http.post("/mcp", json=hello)
+            session = {"mcp-session-id": first.headers["mcp-session-id"]}
+            await http.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
+            died = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "die"}}, headers=session)
+            assert died.text == ""
+            after = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 3, "method": "ping"}, headers=session)
+            stranger = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 4, "method": "ping"}, headers={"mcp-session-id": "x"})
+            broken = await http.post("/mcp", content=b"{", headers=session)
+            ended = [await http.delete("/mcp", headers=session) for _ in range(2)]
+            return [r.status_code for r in (first, died, after, stranger, broken, *ended)]
+
+    assert asyncio.run(whole()) == [200, 200, 502, 404, 400, 200, 404]
+    assert psutil.Process().children(recursive=True) == []

@@ -98,7 +98,7 @@ $(VENV)/.secrets: tools/secrets-requirements.txt $(VENV)/.installed
 
 .PHONY: secrets
 secrets: setup $(VENV)/.secrets ## gitleaks over all that is committed, and over a planted control, which must be found
-	$(BIN)/python tools/secrets.py
+	$(BIN)/python tools/scan_secrets.py
 	$(BIN)/python -m torture canaries --scale short
 
 ROUNDS ?= 1

@@ -189,7 +189,8 @@ def _trouble(error: HarnessError) -> Trouble:
 
 async def _ended(mount: Mount) -> None:
     """A gateway that opened a session ends it in its own time."""
-    if not any(e.rpc_method == "initialize" for e in mount.exchanges):
+    owed = mount.player.ends_a_session if mount.player is not None else mount.recorder is not None and mount.recorder.has_session
+    if not owed:
         return
     try:
         await mount.wait_for(lambda seen: any(e.method == "DELETE" and e.outcome is not None for e in seen), LAST_WORD_S)

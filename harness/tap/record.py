@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any
 
 from harness.cassette.format import END, Interaction, Outcome
+from harness.cassette.sensitive import SESSION_HEADER
 from harness.errors import UsageError
 from harness.model.digest import loads_exact
 from harness.tap.answer import EventSplitter
@@ -104,6 +105,10 @@ class Take:
         )
 
     @property
+    def opens_a_session(self) -> bool:
+        return bool(self._header(SESSION_HEADER))
+
+    @property
     def _stands(self) -> bool:
         return self._method == "GET" or (isinstance(self.message, dict) and self.message.get("method") == LISTEN)
 
@@ -126,6 +131,11 @@ class Recorder:
         """The latest exchange that began after `own`: any, or one that answers the provider."""
         later = range(len(self._takes) - 1, own, -1)
         return next((number for number in later if not answers_only or self._takes[number].is_answer), None)
+
+    @property
+    def has_session(self) -> bool:
+        """Whether the provider gave out a session, which a gateway is to end."""
+        return any(take.opens_a_session for take in self._takes)
 
     def finished(self) -> tuple[Interaction, ...]:
         return tuple(take.finished() for take in self._takes)

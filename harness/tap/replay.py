@@ -76,6 +76,11 @@ class Player:
         left = [number for number, used in enumerate(self._used) if not used]
         return tuple(_unused(number, self._cassette.interactions[number], operations) for number in left)
 
+    @property
+    def ends_a_session(self) -> bool:
+        """Whether a recorded end of a session is still to be asked for."""
+        return any(one.method == "DELETE" and not used for one, used in zip(self._cassette.interactions, self._used, strict=True))
+
     async def until_asked(self, number: int) -> None:
         """Returns once that interaction was asked for: what came after it then comes after it now."""
         while not self._used[number]:

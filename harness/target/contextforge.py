@@ -184,16 +184,15 @@ class ContextForgeGateway(SharedGateway):
         answer = self._read(await self.ask(served, "GET", "/api/logs/audit-trails", params={"limit": str(PAGE)}), "its audit trail")
         return records_of(answer if isinstance(answer, list) else [], self.kind.naming)
 
-    async def counts(self, tenant: str, connection: str) -> Mapping[str, tuple[int, int]]:
-        """Its metrics of each tool: how often it succeeded and failed, and for nobody in particular."""
+    async def counts(self, tenant: str, connection: str, tool: str) -> tuple[int, int]:
+        """Its metrics of one tool: how often it succeeded and failed, and for nobody in particular."""
         served = self.need(tenant, connection)
-        found: dict[str, tuple[int, int]] = {}
-        for tool in await self._tools(tenant, connection):
-            full = self._read(await self.ask(served, "GET", f"/tools/{tool['id']}", params={"include_metrics": "true"}), "its metrics")
-            metrics = full.get("metrics") or tool.get("metrics") or {}
-            succeeded, failed = (metrics.get(key) or 0 for key in ("successfulExecutions", "failedExecutions"))
-            found[str(tool["originalName"])] = (int(succeeded), int(failed))
-        return found
+        ids = [str(each["id"]) for each in await self._tools(tenant, connection) if each.get("originalName") == tool]
+        if not ids:
+            raise Untestable(f"{self.label} has no tool {tool}", where=self.kind.id, fix="refresh the connection")
+        full = self._read(await self.ask(served, "GET", f"/tools/{ids[0]}", params={"include_metrics": "true"}), "its metrics")
+        metrics = full.get("metrics") or {}
+        return int(metrics.get("successfulExecutions") or 0), int(metrics.get("failedExecutions") or 0)
 
     def _read(self, response: httpx2.Response, what: str) -> Any:
         if not response.is_success:

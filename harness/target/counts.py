@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
 class HasCounts(Protocol):
-    """`counts`: the provider's tool name → (succeeded, failed), since the gateway was started. Raises HarnessError when it cannot tell."""
+    """`counts`: how often this tool of the provider's succeeded and failed since the gateway was started. Raises HarnessError when it cannot tell."""
 
-    async def counts(self, tenant: str, connection: str) -> Mapping[str, tuple[int, int]]: ...
+    async def counts(self, tenant: str, connection: str, tool: str) -> tuple[int, int]: ...

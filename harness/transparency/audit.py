@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from harness.errors import HarnessError, Untestable
 from harness.tap.fault import Fault, Hang, Status
+from harness.target.counts import HasCounts
 from harness.transparency.client import Agent, Reply
 from harness.transparency.facts import Entry, Judgement
 from harness.transparency.measure import TENANT, Glass
@@ -37,6 +38,8 @@ HONEST: Mapping[Case, frozenset[str]] = {
 DISPATCHED: Mapping[Case, bool] = {"ok": True, "tool_error": True, "denied": False, "pending": False, "upstream_error": True, "timeout": True}
 NEEDS: Mapping[Case, str] = {"denied": "permissions", "pending": "approvals"}
 LEAVES_AFTER_S = 4.0
+READINGS = 4
+PAUSE_S = 0.4
 MOVED_S = 120.0
 UPSTREAM_REASONS = ("remote_mcp", "mcp_remote")
 
@@ -58,6 +61,8 @@ async def _case(glass: Glass, case: Case) -> Entry:
         if lacking is not None:
             word = "off" if case == "denied" else "ask_first"
             await glass.gateway.set_permissions(tenant, glass.seat.connection, {tool: word})
+        counted = await _counted(glass, tool)
+        known = await _records(glass, tool)
         mark = len(glass.mount.dispatches())
         async with glass.through() as agent:
             reply = await _called(glass, agent, case, tool)
@@ -65,7 +70,22 @@ async def _case(glass: Glass, case: Case) -> Entry:
     finally:
         glass.mount.faults.clear()
     told = _agent_word(reply, glass)
-    return judged(case, told, witnessed, await _recorded(glass, tool))
+    entry = judged(case, told, witnessed, await _recorded(glass, case, known))
+    after = await _counted(glass, tool)
+    if entry.record != "none" or counted is None or after is None:
+        return entry
+    more = [word for word, new, old in zip(("succeeded", "failed"), after, counted, strict=True) if new > old]
+    return entry.model_copy(update={"why": f"{entry.why}; its metrics count it as {' and '.join(more) or 'nothing'}"})
+
+
+async def _counted(glass: Glass, tool: str) -> tuple[int, int] | None:
+    """What the gateway counts of this tool, where it counts."""
+    if not isinstance(glass.gateway, HasCounts):
+        return None
+    try:
+        return await glass.gateway.counts(TENANT, glass.seat.connection, tool)
+    except HarnessError:
+        return None
 
 
 def _fault(case: Case, tool: str) -> Fault | None:
@@ -87,14 +107,30 @@ async def _called(glass: Glass, agent: Agent, case: Case, tool: str) -> Reply:
     return await waiting
 
 
-async def _recorded(glass: Glass, tool: str) -> str:
-    """The last word of its record about the one call of this tool; `untestable` where it has no record that can be read."""
+async def _records(glass: Glass, tool: str) -> list[Mapping[str, Any]] | None:
+    """Of this tool; None where the gateway has no record that can be read."""
     try:
         records = await glass.gateway.audit(TENANT, None)
     except Untestable:
-        return "untestable"
-    own = [record for record in records if record.get("tool") in (tool, glass.shown(tool))]
-    return word_of(own)
+        return None
+    return [record for record in records if record.get("tool") in (tool, glass.shown(tool))]
+
+
+async def _recorded(glass: Glass, case: Case, known: list[Mapping[str, Any]] | None) -> str:
+    """The last word of its record about this one call, whatever stood there before; `untestable` where it has no record that can be read.
+
+    Some write a moment after they answer, so what is not yet as it should be is read again, a few times.
+    """
+    word = "untestable"
+    for _ in range(READINGS):
+        records = await _records(glass, TOOL[case])
+        if records is None or known is None:
+            return "untestable"
+        word = word_of([record for record in records if record not in known])
+        if word in HONEST[case]:
+            return word
+        await asyncio.sleep(PAUSE_S)
+    return word
 
 
 def word_of(records: Sequence[Mapping[str, Any]]) -> str:

@@ -49,7 +49,7 @@ def test_options_show_no_secret() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["mem0", "mem0=", "=http://127.0.0.1:1", "mem0=https://127.0.0.1:1", "mem0=http://127.0.0.1", "mem0=http://10.0.0.1:80",
+    ["mem0", "mem0=", "=http://127.0.0.1:1", "mem0=https://127.0.0.1:1", "mem0=http://127.0.0.1", "mem0=http://192.0.2.1:80",
      "mem0=http://127.0.0.1:1/path?query", "mem0=http://127.0.0.1:99999", "mem0=http://localhost:80"],
 )  # fmt: skip
 def test_only_loopback_can_play_a_provider(given: str) -> None:

@@ -247,9 +247,14 @@ OWNERS = {("GET", "/health"), ("POST", "/clock/advance"), ("POST", "/shutdown"),
     ("POST", "/vault/rotate"),
     ("PUT", "/development/names"),
     ("GET", "/development/names"),
+    ("GET", "/audit/export"),
+    ("GET", "/audit/key"),
 }
 OWNERS_OF_TENANTS = {("GET", "/operators"), ("POST", "/operators"), ("DELETE", "/operators/{operator}")}
 ROUTES: dict[tuple[str, str], tuple[str, Any]] = {
+    ("GET", "/me"): ("/me", None),
+    ("GET", "/connections"): ("/connections", None),
+    ("GET", "/approvals/{approval}/outcome"): ("/approvals/{approval}/outcome", None),
     ("POST", "/connections"): ("/connections", {"name": "x"}),
     ("GET", "/connections/{connection}"): (C, None),
     ("DELETE", "/connections/{connection}"): ("/connections/none", None),

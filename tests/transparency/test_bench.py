@@ -8,6 +8,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -58,7 +59,8 @@ class Lab(LightTarget):
 
 
 def report_of(mode: str, folder: Path, declaration: Declaration | None = None, *, whole: bool = False) -> Report:
-    seat = Seat(Lab(mode, folder), folder / "work", SystemClock())
+    kind: Any = Lab(mode, folder)
+    seat = Seat(kind, folder / "work", SystemClock())
     try:
         return asyncio.run(transparency(seat, (), declaration, whole=whole))
     finally:

@@ -123,7 +123,7 @@ def defects() -> list[Prepared]:
         Prepared("the gateway does not record the end of calls", truth, defects=("drop-audit",)),
         Prepared("the gateway calls an error a success", truth, "MEM-2", "cognee", defects=("iserror-as-success",)),
         Prepared("the gateway cuts results", truth, defects=("truncate-result",)),
-        Prepared("the gateway swaps answers", truth, "MEM-5", "honcho", defects=("swap-responses",)),
+        Prepared("the gateway swaps answers", truth, defects=("swap-responses",)),
         Prepared("the gateway loses the last page", truth, "DISCOVER-HONCHO", "honcho", defects=("drop-page",)),
         Prepared("the gateway rewrites schemas", truth, "DISCOVER-MEM0", defects=("normalise-schema",)),
         Prepared("the gateway calls destructive tools harmless", truth, "DISCOVER-MEM0", defects=("weaken-risk",)),

@@ -37,7 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names or names():
         began = time.monotonic()
         for figures in importlib.import_module(f"torture.{name}").run(options.scale):
-            print(told(name, figures, time.monotonic() - began), flush=True)
+            sys.stdout.write(told(name, figures, time.monotonic() - began) + "\n")
+            sys.stdout.flush()
             broken += not figures.held
     return 1 if broken else 0
 

@@ -8,9 +8,10 @@ from typing import Any
 
 
 def text_of(result: Mapping[str, Any] | None) -> str:
-    """The text blocks of a tool result, joined by newlines; other content is left out."""
-    blocks = (result or {}).get("content") or []
-    return "\n".join(b.get("text", "") for b in blocks if isinstance(b, dict) and b.get("type") == "text")
+    """The text blocks of a tool result, joined by newlines; other content, and what is no content at all, is left out."""
+    blocks = (result or {}).get("content")
+    texts = [b.get("text") for b in blocks if isinstance(b, dict) and b.get("type") == "text"] if isinstance(blocks, list) else []
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def json_of(result: Mapping[str, Any] | None) -> Any:
@@ -23,8 +24,9 @@ def json_of(result: Mapping[str, Any] | None) -> Any:
     structured = result.get("structuredContent")
     if structured is not None and structured != {"result": text_of(result)}:
         return structured
-    for block in result.get("content") or []:
-        if isinstance(block, dict) and block.get("type") == "text":
+    content = result.get("content")
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict) and isinstance(block.get("text"), str) and block.get("type") == "text":
             try:
                 return json.loads(block.get("text", ""))
             except ValueError:

@@ -51,7 +51,8 @@ def of_exchange(case: Case, connection: str, exchange: ProviderExchange) -> Iter
     elif exchange.outcome in (None, "client_gone") and exchange.forwarded and status is None and exchange.method != "GET":
         yield sign("provider_outage", "the provider did not answer until the gateway gave up", where)
     elif status in (401, 403):
-        yield from refused(case, connection, where, status)
+        # That the harness may list tools with this credential says nothing about whether it may call one: 403 is about the call.
+        yield from refused(case, connection, where, status, comparable=status == 401 or exchange.tool is None)
     elif status is not None and (status >= 500 or status == 429):
         yield sign("provider_outage", f"the provider answered HTTP {status}", where)
     elif status in CHANGED_STATUS and not bridge:
@@ -69,10 +70,10 @@ def of_exchange(case: Case, connection: str, exchange: ProviderExchange) -> Iter
         yield sign("provider_outage", "the provider answered 200 with something that is no answer to a request", where)
 
 
-def refused(case: Case, connection: str, where: str, status: int) -> Iterator[Sign]:
+def refused(case: Case, connection: str, where: str, status: int, *, comparable: bool) -> Iterator[Sign]:
     """The same credential, tried by the harness itself, tells a bad credential from a gateway that does not present it."""
     probe = case.probe_of(connection)
-    if probe is not None and probe.state == "answers":
+    if comparable and probe is not None and probe.state == "answers":
         yield sign("gateway_defect", f"HTTP {status} for the gateway, while the same credential lets the harness in", where)
     else:
         yield sign("credentials", f"the provider refused the credential with HTTP {status}", where)

@@ -50,13 +50,14 @@ SETTINGS: Mapping[str, str] = {
 class ContextForge(SharedTarget):
     """Declared: a tool is shown as CONNECTION-TOOL, its underscores as hyphens; the list is one page, in its own order.
 
-    A tool can be switched off, and on again; nothing can be asked first. Its audit trail is read as it is: it holds no calls of tools.
+    A tool can be switched off, and on again; nothing can be asked first. Its audit trail can be read and holds no calls of tools, so it has
+    no record for a scenario; the transparency report reads it all the same, and its metrics beside it.
     """
 
     id = "contextforge"
     summary = "IBM ContextForge on SQLite, connections registered over its API"
     package = "mcp-contextforge-gateway"
-    abilities = frozenset[Ability]({"credentials", "several", "catalog", "refresh", "permissions", "access", "audit"})
+    abilities = frozenset[Ability]({"credentials", "several", "catalog", "refresh", "permissions", "access"})
     protocols = ("2025-06-18", "2025-11-25")
     naming = Naming(separator="-", letters=(("_", "-"),))
     path = "/mcp/"

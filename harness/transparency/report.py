@@ -18,6 +18,7 @@ from harness.transparency.measure import Seat, costs, observe, under_glass
 from harness.transparency.rules import Declaration, Rule, judge, load_declaration
 
 OF_THIS_TREE = "of this tree"
+NO_RECORD = ("untestable: audit", "no record")
 HONEST_WORD = "agent, witness and record agree"
 
 
@@ -53,7 +54,7 @@ async def transparency(seat: Seat, rules: Sequence[Rule], declaration: Declarati
         catalog=catalog,
         audit=audit,
         cases=shown,
-        advice=declaration.audit if declaration is not None and any(entry.why == "untestable: audit" for entry in audit) else "",
+        advice=declaration.audit if declaration is not None and any(entry.why.startswith(NO_RECORD) for entry in audit) else "",
     )
 
 

@@ -535,7 +535,7 @@ LOCAL = [
     "http://0x7f.1",
 ]
 LOCAL += ["http://0.0.0.0:80", "http://[::]", "http://[::ffff:127.0.0.1]", "http://0177.0.0.1", "https://LOCALHOST."]
-FAR = ["https://gw.example/base", "http://10.0.0.7:8080", "https://[2001:db8::1]", "https://127.example.com", "https://localhost.example.com"]
+FAR = ["https://gw.example/base", "http://10.0.0.7", "https://[2001:db8::1]", "https://127.example.com", "https://localhost.example.com"]
 
 
 def test_what_leads_back_to_its_reader_is_told_from_what_leads_here() -> None:

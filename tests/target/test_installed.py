@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -56,7 +58,7 @@ def test_a_list_that_pins_nothing_is_refused(tmp_path: Path) -> None:
         _ = made(tmp_path, "lab-gateway>=1\n").version
 
 
-@pytest.mark.parametrize(("name", "package"), [("fastmcp", "fastmcp"), ("mcp_proxy", "mcp-proxy"), ("ctrlrun", "ctrlrun")])
+@pytest.mark.parametrize(("name", "package"), [("fastmcp", "fastmcp"), ("mcp_proxy", "mcp-proxy"), ("ctrlrun", "ctrlrun"), ("contextforge", "mcp-contextforge-gateway"), ("litellm", "litellm")])
 def test_every_gateway_is_pinned_by_hash(name: str, package: str) -> None:
     found = installation(name, package)
     text = found.lock.read_text(encoding="utf-8")
@@ -66,3 +68,23 @@ def test_every_gateway_is_pinned_by_hash(name: str, package: str) -> None:
     assert len(pinned) > 5
     assert all("==" in line and line.rstrip().endswith("\\") for line in pinned), "each is pinned, and its hashes follow"
     assert "http" not in "".join(line for line in text.splitlines() if line.startswith("-"))
+
+
+def wheel_for(folder: Path, requires: str) -> Path:
+    """The smallest wheel there is; nothing is in it."""
+    info = "lab_gateway-1.2.3.dist-info"
+    made = folder / "lab_gateway-1.2.3-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: lab-gateway\nVersion: 1.2.3\nRequires-Python: {requires}\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return made
+
+
+def test_one_that_needs_a_newer_python_says_so_by_name_and_version(tmp_path: Path) -> None:
+    wheel = wheel_for(tmp_path, ">=9.0")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    found = made(tmp_path, f"--no-index\n--find-links {tmp_path}\nlab-gateway==1.2.3 --hash=sha256:{digest}\n")
+    with pytest.raises(Unreachable, match=r"lab 1\.2\.3 could not be installed: .*Python.*9\.0"):
+        asyncio.run(found.ensure([].append))
+    assert not found.is_current()

@@ -143,7 +143,8 @@ gateways: setup ## The same for all of them, with ContextForge and LiteLLM (nigh
 	$(BIN)/pytest gateways/test_light.py gateways/test_heavy.py
 
 .PHONY: torture
-torture: setup ## 1,000 tampered bundles, all detected, and 100 clean ones, none refused
+torture: setup ## Every promise tried thousands of times, each with a control that must break (an hour; SCALE=short takes minutes)
+	$(BIN)/python -m torture --scale $(or $(SCALE),full)
 	$(BIN)/harness run MEM-1 --protocol 2026-07-28 --report none --reports-dir build/torture
 	$(BIN)/python tools/torture_bundles.py build/torture/latest/evidence.jsonl
 

@@ -109,8 +109,8 @@ class Gateway:
         self._connections = Connections(
             store=store, audit=audit, vault=vault, dialler=dialler, experiments=experiments, clock=self.clock, defects=defects, ids=ids
         )
-        runs = Runs(store, audit, self.clock, ids)
-        policies, operators = Policies(store, audit), Operators(store, audit, ids)
+        runs = Runs(store, audit, self._approvals, self.clock, ids, leave_waiting="ended-run-waits" in defects)
+        policies, operators = Policies(store, audit, defects), Operators(store, audit, ids)
         parts = Parts(store, audit, self._approvals, self._connections, policies, runs, self.clock, ids, defects, Sealer(store, self.clock, ids))
         self._pipeline = Pipeline(parts)
         passing = Passing(parts, self._pipeline)
@@ -145,6 +145,7 @@ class Gateway:
             store=store,
             clock=self.clock,
             egress=self._egress,
+            defects=defects,
             stop=stop,
         )
         self._operator = self.control.app()

@@ -7,7 +7,7 @@ in however many processes, one claim wins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Literal
@@ -21,6 +21,8 @@ from reference_gateway.store.base import Document, Store
 State = Literal["pending", "executing", "executed", "failed", "rejected", "expired", "cancelled", "unknown"]
 
 LIFETIME = timedelta(minutes=60)
+ENDED = "run_ended"
+"""Why an approval was cancelled whose run ended first."""
 
 
 class ApprovalUnknown(GatewayError):
@@ -133,9 +135,11 @@ class Approvals:
         """`watcher` is called with the id of each approval whose state changes in this process; it must not raise."""
         self._watchers.append(watcher)
 
-    def _tell(self, approval: str) -> None:
-        for watcher in self._watchers:
-            watcher(approval)
+    def tell(self, approvals: Iterable[str]) -> None:
+        """Wakes whoever waits for these, once what changed is committed."""
+        for approval in approvals:
+            for watcher in self._watchers:
+                watcher(approval)
 
     def pending_until(self) -> list[str]:
         """When each pending approval of the whole store expires."""
@@ -233,6 +237,20 @@ class Approvals:
         """pending → cancelled: what was asked for is no longer what would be done. Raises as `claim`."""
         return self._decide(approval, "cancelled", by, "denied", "deny", reason, reason)
 
+    def withdraw(self, tenant: str, run: str, actor: str) -> list[str]:
+        """The run has ended: every pending approval of it becomes cancelled. Their ids, for `tell` after the caller's transaction.
+
+        One that is executing goes on: it was claimed before.
+        """
+        withdrawn: list[str] = []
+        with self._store.transaction():
+            for approval in self.of(tenant, run=run, state="pending"):
+                decided_at = stamp(self._clock.now())
+                if self._store.approval_transition(approval.id, "pending", "cancelled", decided_at=decided_at, reason=ENDED):
+                    self._audit.append(**self.record(approval, "approval_resolved", "denied", "deny", ENDED, actor))
+                    withdrawn.append(approval.id)
+        return withdrawn
+
     def _decide(
         self, approval: str, state: State, by: str, outcome: Outcome, decision: Decision, audit_reason: str, reason: str | None
     ) -> Approval:
@@ -246,7 +264,7 @@ class Approvals:
                 self._audit.append(**self.record(current, "approval_resolved", outcome, decision, audit_reason, f"operator:{by}"))
         if not won:
             raise ApprovalConflict(approval, self.get(None, approval).state)
-        self._tell(approval)
+        self.tell([approval])
         return self.get(None, approval)
 
     def finish(
@@ -271,7 +289,7 @@ class Approvals:
         }
         if not self._store.approval_transition(approval, "executing", state, **changes):
             raise ApprovalConflict(approval, current.state)
-        self._tell(approval)
+        self.tell([approval])
         return self.get(None, approval)
 
     # time and crashes
@@ -286,7 +304,7 @@ class Approvals:
                     approval = _from({**doc, "state": "expired", "decided_at": now, "reason": "action_expired"})
                     self._audit.append(**self.record(approval, "approval_resolved", "denied", "deny", "action_expired", "gateway"))
                     expired.append(approval)
-                    self._tell(approval.id)
+                    self.tell([approval.id])
         return expired
 
     def recover(self) -> list[Approval]:

@@ -77,6 +77,13 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "loopback-to-remote": ("", "a remote run is handed a loopback address"),
     "instructions-always": ("", "instructions that were turned off are served"),
     "imitations-listed": ("", "a tool whose name only looks like another one's is listed and can be called"),
+    "ended-run-waits": ("", "what a run asked for goes on waiting for a person after its end"),
+    "policy-last-word": ("", "of the policies that apply the last one holds, not the strictest"),
+    "policy-ignores-risk": ("", "a policy for classes of risk holds for no tool"),
+    "policy-grants": ("", "a policy that allows opens what the tool's own permission has switched off"),
+    "task-shared": ("", "a run goes on although another one has taken its task"),
+    "viewer-decides": ("", "an operator who may only look may decide"),
+    "operator-everywhere": ("", "one tenant's operators are let in at another's door"),
     "normalise-schema": ("", "input schemas are re-serialised, so that their hash changes"),
 }
 

@@ -144,6 +144,10 @@ class Pipeline:
             agents = None
         if "mode-ignored" in defects:
             run = replace(run, mode="execute")
+        if "task-shared" in defects:
+            run = replace(run, owns_task=True)
+        if "policy-grants" in defects and policy == "allowed":
+            word = policy
         grant, revoked = self._grants.grant(connection), self._grants.revoked(run, connection)
         return decide(run, grant=grant, revoked=revoked, tool=tool, word=word, agents=agents, policy=policy)
 

@@ -13,6 +13,7 @@ from reference_gateway.bodies import PoliciesBody, PolicyBody
 from reference_gateway.catalog import Tool
 from reference_gateway.connection import Connection
 from reference_gateway.connections import ConnectionUnknown
+from reference_gateway.defects import Defects
 from reference_gateway.errors import GatewayError
 from reference_gateway.operators import actor
 from reference_gateway.permission import WORDS, Word
@@ -24,9 +25,10 @@ POLICIES = "policies"
 class Policies:
     """Read anew at each call, so that a change holds from the next one on."""
 
-    def __init__(self, store: Store, audit: AuditLog) -> None:
+    def __init__(self, store: Store, audit: AuditLog, defects: Defects) -> None:
         self._store = store
         self._audit = audit
+        self._defects = defects
 
     def of(self, tenant: str) -> list[Any]:
         """As they were put."""
@@ -61,7 +63,9 @@ class Policies:
                 read.append(PolicyBody.model_validate(doc))
             except ValidationError:
                 return Rules((), readable=False)
-        return Rules(tuple(read))
+        if "policy-ignores-risk" in self._defects:
+            read = [policy for policy in read if policy.risks is None]
+        return Rules(tuple(read), last="policy-last-word" in self._defects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,15 @@ class Rules:
 
     policies: tuple[PolicyBody, ...]
     readable: bool = True
+    last: bool = False
+    """The last word holds and not the strictest (a defect)."""
 
     def word(self, agent: str, connection: str, tool: Tool) -> Word | None:
         """The strictest word of the policies that apply; None when none does."""
         if not self.readable:
             return "off"
-        return strictest(*(policy.permission for policy in self.policies if _applies(policy, agent, connection, tool)))
+        said = [policy.permission for policy in self.policies if _applies(policy, agent, connection, tool)]
+        return strictest(*(said[-1:] if self.last else said))
 
 
 def strictest(*words: Word | None) -> Word | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reference_gateway.approval import Approval
+from reference_gateway.approval import ENDED, Approval
 from reference_gateway.catalog import MAX_DEPTH
 from reference_gateway.provider import RESULT_LIMIT
 from reference_gateway.wire import MALFORMED, TOO_LARGE, Json, UpstreamFailure, deeper_than
@@ -115,6 +115,8 @@ def decided(invocation: str, approval: Approval) -> Reply:
         text = str(error.get("message", "The call was sent, and what it brought is not known."))
         return Reply(own_result(text, invocation, "upstream_error", str(error.get("code", "outcome_unrecorded"))))
     reason = {"rejected": "action_declined", "expired": "action_expired"}.get(approval.state, "approved_tool_target_changed")
+    if approval.state == "cancelled" and approval.reason == ENDED:
+        reason = ENDED
     return Reply(own_result(REFUSALS[reason], invocation, "denied", reason))
 
 

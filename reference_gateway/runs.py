@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+from reference_gateway.approval import Approvals
 from reference_gateway.audit import AuditFields, AuditLog, Event, stamp
 from reference_gateway.clock import Clock
 from reference_gateway.errors import GatewayError
@@ -54,9 +55,12 @@ class Run:
 
 
 class Runs:
-    def __init__(self, store: Store, audit: AuditLog, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Store, audit: AuditLog, approvals: Approvals, clock: Clock, ids: Ids, *, leave_waiting: bool = False) -> None:
+        """`leave_waiting`: what an ended run asked for goes on waiting for a decision (a defect)."""
         self._store = store
         self._audit = audit
+        self._approvals = approvals
+        self._leave_waiting = leave_waiting
         self._clock = clock
         self._ids = ids
 
@@ -104,13 +108,15 @@ class Runs:
         return self._from(doc)
 
     def end(self, tenant: str, run: str) -> Run:
-        """From now on its calls are refused. Repeating is harmless. Raises RunUnknown."""
+        """From now on its calls are refused, and what waited for a person waits no more. Repeating is harmless. Raises RunUnknown."""
         current = self.get(tenant, run)
         if current.state == "ended":
             return current
         with self._store.transaction():
             self._store.run_update(run, state="ended")
             self._audit.append(**self._record(current, "run_ended", {}))
+            withdrawn = [] if self._leave_waiting else self._approvals.withdraw(tenant, run, actor())
+        self._approvals.tell(withdrawn)
         return self.get(tenant, run)
 
     def set_mode(self, tenant: str, run: str, mode: Mode) -> Run:

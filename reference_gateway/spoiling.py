@@ -15,7 +15,7 @@ def spoiled(call: Call, answer: Answer, defects: Defects, connections: Connectio
         others = [earlier for mark, earlier in call.target.last_answers if mark != key]
         call.target.last_answers = [*[pair for pair in call.target.last_answers if pair[0] != key][-1:], (key, answer)]
         if call.entry.risk == "read" and others:
-            result = others[-1].result
+            result = others[0].result  # the older one: the newest may be the write of what is now read, and say the same
     if "truncate-result" in defects:
         result = truncated(result)
     if "leak-credential" in defects and (secret := connections.secret(call.target)):

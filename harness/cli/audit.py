@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-GROUP = "Check a gateway's exported audit log, offline."
+GROUP = """Check a gateway's exported audit log, offline.
+
+\b
+Examples:
+  harness audit verify audit.jsonl --key gateway.pub
+"""
 HELP = """Say whether an exported audit log is what the gateway wrote, whole and unaltered.
 
 FILE is what GET /operator/v1/audit/export answered. Edited, removed, inserted, exchanged and reordered records, a cut end, a log written

@@ -102,6 +102,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
     "declined": (*_ASKED, row("approval_resolved", "denied", "deny", "action_declined")),
     "expired": (*_ASKED, row("approval_resolved", "denied", "deny", "action_expired")),
     "superseded": (*_ASKED, row("approval_resolved", "denied", "deny", "approved_tool_target_changed")),
+    "withdrawn": (*_ASKED, row("approval_resolved", "denied", "deny", "run_ended")),
     "replayed": (Row("call_replayed", "success", "allow", frozenset({"idempotent_replay"})),),
 }
 WORDS = tuple(TABLE)

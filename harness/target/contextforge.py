@@ -15,12 +15,12 @@ from harness.target.contextforge_record import records_of
 from harness.target.installed import Installation
 from harness.target.light import Served, private_file, run_tool, secret_of
 from harness.target.names import Naming
-from harness.target.shared import SharedGateway, SharedTarget
+from harness.target.shared import SharedGateway, SharedTarget, bench_secret
 
 ADMIN = "admin@example.com"
-SIGNING_KEY = "synthetic-k7Qz4vT9mB2xW8nR5cY1hL6pD3sF0gJa"
-SEALING_KEY = "synthetic-w3Er8tY2uI7oP4aS9dF1gH6jK5lZ0xCv"
-PASSWORD = "Synthetic-Vx7-Qm2-Lr9-Tz4"
+SIGNING_KEY = bench_secret("signing")
+SEALING_KEY = bench_secret("sealing")
+PASSWORD = f"Aa1-{bench_secret('administrator')}"
 READY_WITHIN_S = 240.0
 TOKEN_WITHIN_S = 90.0
 TOKEN_MINUTES = 600
@@ -40,6 +40,7 @@ SETTINGS: Mapping[str, str] = {
     # Everything that it can keep of a call.
     "AUDIT_TRAIL_ENABLED": "true",
     "STRUCTURED_LOGGING_DATABASE_ENABLED": "true",
+    "METRICS_BUFFER_ENABLED": "false",
     # Its limiter would lock the bench's account out after a hundred requests.
     "RATE_LIMIT_MEDIUM_RPM": "1000000",
     "RATE_LIMIT_MEDIUM_BURST": "1000000",

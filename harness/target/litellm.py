@@ -16,10 +16,10 @@ from harness.target.dialect import ErrorRefusal
 from harness.target.installed import Installation
 from harness.target.light import Served, private_file, secret_of
 from harness.target.names import Naming
-from harness.target.shared import SharedGateway, SharedTarget
+from harness.target.shared import SharedGateway, SharedTarget, bench_secret
 
-MASTER_KEY = "sk-synthetic-litellm-master-key"
-SALT_KEY = "sk-synthetic-litellm-salt-key"
+MASTER_KEY = f"sk-{bench_secret('master')}"
+SALT_KEY = f"sk-{bench_secret('salt')}"
 READY_WITHIN_S = 300.0
 END_WITHIN_S = 20.0
 
@@ -28,6 +28,7 @@ class LiteLlm(SharedTarget):
     """Declared: a tool is shown as CONNECTION-TOOL; a cursor is sealed, for which it needs its salt key.
 
     A tool that is not on its server's allow-list is neither shown nor called. Nothing can be asked first; its log of calls needs PostgreSQL.
+    It passes the trace of a session's first call on with every later one, so a witness cannot tell by it which call of a session is which.
     """
 
     id = "litellm"
@@ -36,7 +37,7 @@ class LiteLlm(SharedTarget):
     abilities = frozenset[Ability]({"credentials", "several", "permissions", "access"})
     protocols = ("2025-06-18", "2025-11-25")
     naming = Naming(separator="-")
-    dialects = (ErrorRefusal(re.compile(r"not allowed|not found in|403", re.IGNORECASE)),)
+    dialects = (ErrorRefusal(re.compile(r"is not allowed for .*Contact proxy admin", re.DOTALL)),)
     path = "/mcp/"
 
     def running(self, installed: Installation, options: LaunchOptions, http: httpx2.AsyncClient) -> SharedGateway:

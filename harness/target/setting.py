@@ -37,10 +37,19 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
     "instruct": ("PUT", "/connections/{name}/instructions"),
     "manage": ("PUT", "/connections/{name}/managed"),
     "start_run": ("POST", "/runs"),
+    "set_policies": ("PUT", "/policies"),
+    "read_policies": ("GET", "/policies"),
+    "add_operator": ("POST", "/operators"),
+    "remove_operator": ("DELETE", "/operators/{name}"),
+    "read_run": ("GET", "/runs/{name}"),
+    "read_approval": ("GET", "/approvals/{name}"),
+    "approve": ("POST", "/approvals/{name}/approve"),
+    "reject": ("POST", "/approvals/{name}/reject"),
+    "approvals_of": ("GET", "/approvals?run={name}"),
     "write_delivery": ("POST", "/runs/{name}/delivery"),
     "read_delivery": ("GET", "/runs/{name}/delivery"),
 }
-"""Word → method and path below the tenant. `{name}` is the connection, the connector or the run."""
+"""Word → method and path below the tenant. `{name}` is the connection, the connector, the run, the approval or the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +62,16 @@ class Told:
     tag: str = ""
 
     def record(self) -> dict[str, Any]:
-        return {"http": self.status, "refused": self.refused, "answer": self.body}
+        """For the evidence, which holds no token that was just given out."""
+        answer = {**self.body, "token": "(given out)"} if isinstance(self.body, dict) and "token" in self.body else self.body
+        return {"http": self.status, "refused": self.refused, "answer": answer}
 
 
 class Setting(Protocol):
-    async def operate(self, tenant: str, operation: str, name: str = "", body: Mapping[str, Any] | None = None, *, kept: str = "") -> Told:
-        """One of OPERATIONS. `kept`: the tag of a copy that the caller still has. Raises Unreachable."""
+    async def operate(
+        self, tenant: str, operation: str, name: str = "", body: Mapping[str, Any] | None = None, *, kept: str = "", token: str = ""
+    ) -> Told:
+        """One of OPERATIONS. `kept`: the tag of a copy that the caller still has. `token`: an operator's own. Raises Unreachable."""
         ...
 
 
@@ -80,10 +93,12 @@ class ReferenceSetting:
         self._headers = dict(headers)
         self._http = http
 
-    async def operate(self, tenant: str, operation: str, name: str = "", body: Mapping[str, Any] | None = None, *, kept: str = "") -> Told:
+    async def operate(
+        self, tenant: str, operation: str, name: str = "", body: Mapping[str, Any] | None = None, *, kept: str = "", token: str = ""
+    ) -> Told:
         method, path = OPERATIONS[operation]
         url = f"{self._base}/tenants/{tenant}{path.format(name=name)}"
-        headers = {**self._headers, **({"If-None-Match": kept} if kept else {})}
+        headers = {**self._headers, **({"If-None-Match": kept} if kept else {}), **({"Authorization": f"Bearer {token}"} if token else {})}
         given = None if method in ("GET", "DELETE") else dict(body or {})
         try:
             response = await self._http.request(method, url, json=given, headers=headers, timeout=OPERATE_WITHIN_S)

@@ -126,4 +126,5 @@ def test_every_operation_is_one_of_the_operator_api() -> None:
     for word, (method, path) in OPERATIONS.items():
         route = path.replace("/connections/{name}", "/connections/{c}").replace("/setups/{name}", "/setups/{c}")
         route = route.replace("/runs/{name}", "/runs/{r}").replace("/gallery/{name}", "/gallery/{connector}")
+        route = route.replace("/operators/{name}", "/operators/{o}").replace("/approvals/{name}", "/approvals/{id}").replace("?run={name}", "?run=&state=")
         assert f"`{method} /tenants/{{t}}{route}`" in contract, word

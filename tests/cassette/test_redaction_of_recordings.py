@@ -116,10 +116,10 @@ def test_names_that_do_not(name: str) -> None:
 
 def test_names_of_parameters_in_a_schema_are_names_and_values_elsewhere_are_not() -> None:
     schema = {"tools": [{"name": "login", "inputSchema": {"properties": {"api_key": {"type": "string"}, "password": {"type": "string"}}}}]}
-    called = {"params": {"arguments": {"api_key": "zz-0123456789ab", "nested": json.dumps({"password": "hunter2-hunter2"}), "user_id": "ann"}}}
+    called = {"params": {"arguments": {"api_key": "synthetic-0123456789ab", "nested": json.dumps({"password": "hunter2-hunter2"}), "user_id": "ann"}}}
     (found,) = scrubber().scrub((one(request_body=json.dumps(called).encode(), response_body=json.dumps(schema).encode()),))
     assert json.loads(found.response_body) == schema
-    assert b"zz-0123456789ab" not in texts(found)
+    assert b"synthetic-0123456789ab" not in texts(found)
     assert b"hunter2" not in texts(found)
     assert json.loads(found.request_body or b"")["params"]["arguments"]["user_id"] == "ann"
 
@@ -135,9 +135,9 @@ def test_headers_are_kept_by_name_and_everything_else_is_dropped() -> None:
 
 
 def test_running_text_shows_no_credential() -> None:
-    said = "curl -H 'Authorization: Bearer abc123def456ghi7' 'https://x.test/?api_key=kk99887766&x=1' failed; password: \"sup3rs3cret\""
+    said = "curl -H 'Authorization: Bearer synthetic-abc123def4' 'https://x.test/?api_key=synthetic-99887766&x=1' failed; password: \"synthetic-3cret9\""
     (found,) = scrubber().scrub((one(response_body=said.encode(), response_headers=(("content-type", "text/plain"),)),))
-    for secret in (b"abc123def456ghi7", b"kk99887766", b"sup3rs3cret"):
+    for secret in (b"synthetic-abc123def4", b"synthetic-99887766", b"synthetic-3cret9"):
         assert secret not in found.response_body
     assert b"x=1" in found.response_body
 
@@ -168,7 +168,7 @@ def test_what_was_recorded_is_always_found_again(arguments: dict[str, Any], quer
 
     from urllib.parse import urlencode
 
-    target = "/mcp?" + urlencode({"q": query, "token": "tt-0123456789"})
+    target = "/mcp?" + urlencode({"q": query, "token": "synthetic-0123456789"})
     (recorded,) = scrubber(k="known-secret-12345").scrub((one(target=target, request_body=body(7)),))
     assert key_of(recorded) == request_key("POST", target, "application/json", body(99))
 

@@ -17,7 +17,7 @@ from reference_gateway.clock import TestClock
 from reference_gateway.store.base import Store
 from reference_gateway.store.sqlite import SqliteStore
 
-from .conftest import OPERATOR_TOKEN, PENDING, Bench, Operator, Provider, Served
+from .conftest import OPERATOR_TOKEN, PENDING, Bench, Operator, Provider, Refused, Served
 
 STATES = ("pending", "executing", "executed", "failed", "rejected", "expired", "cancelled", "unknown")
 LATER = LIFETIME.total_seconds() + 1
@@ -143,7 +143,6 @@ CHANGES: dict[str, Callable[[Bench, str], Any]] = {
     "agents": lambda bench, run: bench.op("PUT", "/connections/notes/agents", {"agents": []}),
     "mode": lambda bench, run: bench.op("POST", f"/runs/{run}/mode", {"mode": "ask"}),
     "task": lambda bench, run: bench.run(takes_task=True),
-    "run": lambda bench, run: bench.op("POST", f"/runs/{run}/end"),
     "grant": lambda bench, run: bench.op("POST", "/connections/notes/revoke"),
     "permission": lambda bench, run: bench.permit(add_note="off"),
 }
@@ -159,6 +158,31 @@ def test_what_changed_since_the_request_is_not_executed(bench: Bench, what: str)
     assert (answer["approval"]["state"], answer["error"]["code"]) == ("cancelled", "approved_tool_target_changed")
     assert bench.trail(run) == [*PENDING, ("approval_resolved", "denied", "deny", "approved_tool_target_changed")]
     assert bench.provider.calls == []
+
+
+def test_what_waits_in_a_run_that_ends_is_cancelled_and_what_waits_in_others_is_not(bench: Bench) -> None:
+    bench.permit(add_note="ask_first")
+    run, token = bench.run()
+    other, others = bench.run()
+    first, second = (bench.call(token, "add_note", {"text": text})["_meta"]["gateway/approval"]["id"] for text in ("x", "y"))
+    elsewhere = bench.call(others, "add_note", {"text": "x"})["_meta"]["gateway/approval"]["id"]
+    bench.op("POST", f"/approvals/{first}/reject", {"by": "ann"})
+    for _ in range(2):
+        bench.op("POST", f"/runs/{run}/end")
+    ended = bench.op("GET", f"/approvals/{second}")
+    assert (ended["state"], ended["reason"], ended["decided_by"], ended["execution"]) == ("cancelled", "run_ended", None, None)
+    assert ended["decided_at"] is not None
+    assert bench.op("GET", f"/approvals/{first}")["state"] == "rejected"
+    assert bench.trail(run)[-1] == ("approval_resolved", "denied", "deny", "run_ended")
+    assert [r["event"] for r in bench.records(run)][-2:] == ["run_ended", "approval_resolved"]
+    assert bench.records(run)[-1]["actor"] == "operator:operator"
+    for decision in ("approve", "reject"):
+        with pytest.raises(Refused) as refused:
+            bench.op("POST", f"/approvals/{second}/{decision}", {"by": "ann"})
+        assert (refused.value.code, refused.value.error["state"]) == ("approval_not_pending", "cancelled")
+    assert bench.op("POST", f"/approvals/{elsewhere}/approve", {"by": "ann"})["approval"]["state"] == "executed"
+    assert [call["arguments"] for call in bench.provider.calls] == [{"text": "x"}]
+    assert bench.trail(other)[-1] == ("call_completed", "success", "allow", "tool_completed")
 
 
 def test_arguments_that_were_changed_in_the_store_are_not_executed(provider: Provider) -> None:

@@ -125,7 +125,8 @@ def test_swap_responses() -> None:
             assert bench.call(token, "get_echo", {"n": 2})["structuredContent"] == {"got": {"n": 1}}
         written = bench.call(token, "add_note", NOTE)["content"][0]["text"]
         assert json.loads(written)["text"] == NOTE["text"]
-        assert bench.call(token, "get_echo", {"n": 3})["content"][0]["text"] == written
+        assert bench.call(token, "get_echo", {"n": 3})["structuredContent"] == {"got": {"n": 2}}
+        assert bench.call(token, "get_echo", {"n": 4})["content"][0]["text"] == written
 
 
 @pytest.mark.parametrize("whole", [True, False])

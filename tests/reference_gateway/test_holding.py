@@ -83,6 +83,7 @@ def test_progress_tells_that_a_person_is_asked_and_then_what_the_provider_says(b
             "approved_tool_target_changed",
             "approved_tool_target_changed",
         ),
+        (lambda bench, approval: bench.op("POST", f"/runs/{bench.op('GET', f'/approvals/{approval}')['run']}/end"), "run_ended", "run_ended"),
     ],
 )
 def test_a_held_call_that_is_not_executed_says_why(bench: Bench, act: Callable[[Bench, str], Any], reason: str, resolved: str) -> None:

@@ -232,5 +232,5 @@ def test_a_store_sealed_under_another_key_serves_but_cannot_call(tmp_path: Path)
             bench = Bench(operator, provider, bench.tenant)
             calls = len(provider.methods)
             result = bench.call(token, "get_echo")
-            assert result["_meta"]["gateway/reason"] == "mcp_remote_fetch_failed"
+            assert result["_meta"]["gateway/reason"] == "grant_credential_invalid"
             assert len(provider.methods) == calls

@@ -245,7 +245,7 @@ async def test_a_request_without_a_recorded_answer_is_told_with_the_nearest_and_
         cassette = sealed(mount)
     replay = play(bench, cassette)
     answer = await bench.http.post(
-        replay.url("/mcp?key=synthetic-7f3a9c-1"),
+        replay.url("/mcp?api_key=synthetic-7f3a9c-1"),
         json=bench.call("add_memory", {"text": "golden", "password": "another-key-of-today-42"}),
         headers={"accept": "application/json"},
     )

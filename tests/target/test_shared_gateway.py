@@ -143,9 +143,10 @@ def test_litellm_refuses_in_a_text_and_a_providers_error_is_no_refusal() -> None
     def said(text: str, error: bool) -> Mapping[str, Any]:
         return first(LITELLM.dialects, Reply(result={"content": [{"type": "text", "text": text}], "isError": error}))
 
-    assert said("Tool wipe is not allowed for server lab", True)["outcome"] == "denied"
-    assert said("the disk is full", True) == {}
-    assert said("Tool wipe is not allowed for server lab", False) == {}
+    refused = "403: Tool wipe is not allowed for server lab. Contact proxy admin to allow this tool."
+    assert said(refused, True)["outcome"] == "denied"
+    assert said("Error: 403 Forbidden: this tag is not allowed", True) == {}
+    assert said(refused, False) == {}
 
 
 @pytest.mark.parametrize("target", [FORGE, LITELLM])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,9 @@ def test_an_old_list_is_honest_only_as_long_as_something_brings_the_new_one() ->
     assert stale(session="old", fresh_session="old", refresh="none").trouble.startswith("stale")
     assert stale(session="old", fresh_session="new", refresh="none").trouble.startswith("stale")
     assert stale(session="incomplete: 3 of 12 tools are missing", fresh_session="new", refresh="new").trouble.startswith("incomplete")
+
+
+def test_the_comparison_page_is_what_is_written_down() -> None:
+    """Nobody edits docs/gateways.md by hand, and nobody forgets to make it anew."""
+    made = subprocess.run([sys.executable, data_root() / "gateways" / "make_page.py", "--check"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout + made.stderr

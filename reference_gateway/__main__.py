@@ -31,7 +31,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m reference_gateway", description="The reference MCP tool gateway.", allow_abbrev=False)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=0, help="0: the system chooses, and the ready line names it")
-    parser.add_argument("--store", metavar="PATH", help="SQLite file, or postgresql://…; also GATEWAY_STORE; without it a private temporary folder that is removed at exit")
+    store = "SQLite file, or postgresql://…; also GATEWAY_STORE; without it a private temporary folder that is removed at exit"
+    parser.add_argument("--store", metavar="PATH", help=store)
     parser.add_argument("--vault-key-file", metavar="FILE", help="32 bytes, mode 0600; or GATEWAY_VAULT_KEY, 64 hex digits")
     parser.add_argument("--vault-previous-key-file", metavar="FILE", help="the key before: what is still under it is brought under the present one")
     parser.add_argument(

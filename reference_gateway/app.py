@@ -117,9 +117,7 @@ class Gateway:
         self._subscriptions = Subscriptions(self._connections, self.clock, passing.offering)
         self._pipeline.attend = self._subscriptions.attend
         self._decisions = Decisions(parts, self._pipeline, runs)
-        self._mcp, self._agents = Surface(
-            runs, self._connections, self._pipeline, self.clock, passing, self._subscriptions
-        ).app()
+        self._mcp, self._agents = Surface(runs, self._connections, self._pipeline, self.clock, passing, self._subscriptions).app()
         tenants = TenantRoutes(
             store=store,
             audit=audit,
@@ -285,7 +283,10 @@ def _store(place: Path | str) -> Store:
             from reference_gateway.store.postgres import PostgresStore
         except ImportError as error:
             raise StoreError(
-                "store_unusable", "the PostgreSQL driver is not installed", where="GATEWAY_STORE", fix="pip install 'mcp-gateway-acceptance[postgres]'"
+                "store_unusable",
+                "the PostgreSQL driver is not installed",
+                where="GATEWAY_STORE",
+                fix="pip install 'mcp-gateway-acceptance[postgres]'",
             ) from error
         return PostgresStore(place)
     return SqliteStore(Path(place))

@@ -77,6 +77,8 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "loopback-to-remote": ("", "a remote run is handed a loopback address"),
     "instructions-always": ("", "instructions that were turned off are served"),
     "imitations-listed": ("", "a tool whose name only looks like another one's is listed and can be called"),
+    "hold-answers-early": ("", "a call that is to be held until the decision is answered at once"),
+    "changes-unrecorded": ("", "an operator's change of policies leaves no record"),
     "ended-run-waits": ("", "what a run asked for goes on waiting for a person after its end"),
     "policy-last-word": ("", "of the policies that apply the last one holds, not the strictest"),
     "policy-ignores-risk": ("", "a policy for classes of risk holds for no tool"),

@@ -153,7 +153,7 @@ class Holding:
         call.approval = approval
         if "dispatch-before-approval" in self._defects:
             await self._dispatch(call)
-        if call.run.waiting != "hold":
+        if call.run.waiting != "hold" or "hold-answers-early" in self._defects:
             return waiting(call.invocation, approval, "requires_approval_policy", come_back=_comes_back(call))
         return decided(call.invocation, await self._decision(call, approval.id))
 

@@ -1,4 +1,4 @@
-"""`attempt: OPERATION`: an operator of some role does something with a waiting call's approval. A refusal is an answer, for an expectation to judge."""
+"""`attempt: OPERATION`: an operator of some role does something with a waiting approval. A refusal is an answer, for an expectation to judge."""
 
 from __future__ import annotations
 

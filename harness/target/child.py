@@ -93,6 +93,16 @@ class Child:
         if self._process.returncode is not None:
             raise self._unreachable(f"ended by itself with code {self._process.returncode}: {self._said()}")
 
+    async def settle(self) -> None:
+        """Whoever has just lost its connection may be faster than the news of the process's end: wait for that news if it is on its way."""
+        stat = _stat(Path("/proc") / str(self._process.pid))
+        if stat is None or stat.state in "ZX":
+            await self._process.wait()
+        else:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PAUSE_S):
+                    await self._process.wait()
+
     async def end(self) -> None:
         """End it with all it started. Raises Incomplete when the gateway, told to end, left processes behind; they are ended all the same."""
         family = self._family | family_of(self._process.pid)

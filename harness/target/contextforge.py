@@ -52,7 +52,7 @@ class ContextForge(SharedTarget):
     """Declared: a tool is shown as CONNECTION-TOOL, its underscores as hyphens; the list is one page, in its own order.
 
     A tool can be switched off, and on again; nothing can be asked first. Its audit trail can be read and holds no calls of tools, so it has
-    no record for a scenario; the transparency report reads it all the same, and its metrics beside it.
+    no record for a scenario; the transparency report reads it all the same.
     """
 
     id = "contextforge"
@@ -180,21 +180,19 @@ class ContextForgeGateway(SharedGateway):
 
     async def audit(self, tenant: str, run: str | None) -> list[Mapping[str, Any]]:
         """Its audit trail, as far as it tells of calls."""
+        answer = self._read(await self.ask(self._started(tenant), "GET", "/api/logs/audit-trails", params={"limit": str(PAGE)}), "its audit trail")
+        return records_of(answer if isinstance(answer, list) else [], self.kind.naming)
+
+    async def counts(self, tenant: str) -> tuple[int, int]:
+        """Its metrics over all tools: how many calls succeeded and failed, and of nobody in particular. They may lag by its cache's time."""
+        tools = self._read(await self.ask(self._started(tenant), "GET", "/metrics"), "its metrics").get("tools") or {}
+        return int(tools.get("successfulExecutions") or 0), int(tools.get("failedExecutions") or 0)
+
+    def _started(self, tenant: str) -> Served:
         served = self.process_of(tenant)
         if served is None:
             raise Untestable(f"{self.label} was not started", where=tenant, fix="see the trouble that came before")
-        answer = self._read(await self.ask(served, "GET", "/api/logs/audit-trails", params={"limit": str(PAGE)}), "its audit trail")
-        return records_of(answer if isinstance(answer, list) else [], self.kind.naming)
-
-    async def counts(self, tenant: str, connection: str, tool: str) -> tuple[int, int]:
-        """Its metrics of one tool: how often it succeeded and failed, and for nobody in particular."""
-        served = self.need(tenant, connection)
-        ids = [str(each["id"]) for each in await self._tools(tenant, connection) if each.get("originalName") == tool]
-        if not ids:
-            raise Untestable(f"{self.label} has no tool {tool}", where=self.kind.id, fix="refresh the connection")
-        full = self._read(await self.ask(served, "GET", f"/tools/{ids[0]}", params={"include_metrics": "true"}), "its metrics")
-        metrics = full.get("metrics") or {}
-        return int(metrics.get("successfulExecutions") or 0), int(metrics.get("failedExecutions") or 0)
+        return served
 
     def _read(self, response: httpx2.Response, what: str) -> Any:
         if not response.is_success:

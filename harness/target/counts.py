@@ -1,4 +1,4 @@
-"""What some gateways keep instead of a record: how often each tool was called, and how often that failed. Nobody is named in it."""
+"""What some gateways keep instead of a record: how many calls succeeded and failed. No tool, user or argument is named in it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class HasCounts(Protocol):
-    """`counts`: how often this tool of the provider's succeeded and failed since the gateway was started. Raises HarnessError when it cannot tell."""
+    """`counts`: how many calls of tools succeeded and failed since the gateway was started. Raises HarnessError when it cannot tell."""
 
-    async def counts(self, tenant: str, connection: str, tool: str) -> tuple[int, int]: ...
+    async def counts(self, tenant: str) -> tuple[int, int]: ...

@@ -113,6 +113,7 @@ class LightGateway:
             return
         child, served.child = served.child, None
         died: HarnessError | None = None
+        await child.settle()
         try:
             child.must_live()
         except HarnessError as error:

@@ -45,6 +45,7 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
     "read_approval": ("GET", "/approvals/{name}"),
     "approve": ("POST", "/approvals/{name}/approve"),
     "reject": ("POST", "/approvals/{name}/reject"),
+    "read_audit": ("GET", "/audit"),
     "approvals_of": ("GET", "/approvals?run={name}"),
     "write_delivery": ("POST", "/runs/{name}/delivery"),
     "read_delivery": ("GET", "/runs/{name}/delivery"),

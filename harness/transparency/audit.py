@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from harness.errors import HarnessError, Untestable
 from harness.tap.fault import Fault, Hang, Status
-from harness.target.counts import HasCounts
 from harness.transparency.client import Agent, Reply
 from harness.transparency.facts import Entry, Judgement
 from harness.transparency.measure import TENANT, Glass
@@ -61,7 +60,6 @@ async def _case(glass: Glass, case: Case) -> Entry:
         if lacking is not None:
             word = "off" if case == "denied" else "ask_first"
             await glass.gateway.set_permissions(tenant, glass.seat.connection, {tool: word})
-        counted = await _counted(glass, tool)
         known = await _records(glass, tool)
         mark = len(glass.mount.dispatches())
         async with glass.through() as agent:
@@ -70,22 +68,7 @@ async def _case(glass: Glass, case: Case) -> Entry:
     finally:
         glass.mount.faults.clear()
     told = _agent_word(reply, glass)
-    entry = judged(case, told, witnessed, await _recorded(glass, case, known))
-    after = await _counted(glass, tool)
-    if entry.record != "none" or counted is None or after is None:
-        return entry
-    more = [word for word, new, old in zip(("succeeded", "failed"), after, counted, strict=True) if new > old]
-    return entry.model_copy(update={"why": f"{entry.why}; its metrics count it as {' and '.join(more) or 'nothing'}"})
-
-
-async def _counted(glass: Glass, tool: str) -> tuple[int, int] | None:
-    """What the gateway counts of this tool, where it counts."""
-    if not isinstance(glass.gateway, HasCounts):
-        return None
-    try:
-        return await glass.gateway.counts(TENANT, glass.seat.connection, tool)
-    except HarnessError:
-        return None
+    return judged(case, told, witnessed, await _recorded(glass, case, known))
 
 
 def _fault(case: Case, tool: str) -> Fault | None:

@@ -135,7 +135,10 @@ def test_headers_are_kept_by_name_and_everything_else_is_dropped() -> None:
 
 
 def test_running_text_shows_no_credential() -> None:
-    said = "curl -H 'Authorization: Bearer synthetic-abc123def4' 'https://x.test/?api_key=synthetic-99887766&x=1' failed; password: \"synthetic-3cret9\""
+    said = (
+        "curl -H 'Authorization: Bearer synthetic-abc123def4' 'https://x.test/?api_key=synthetic-99887766&x=1' failed; "
+        'password: "synthetic-3cret9"'
+    )
     (found,) = scrubber().scrub((one(response_body=said.encode(), response_headers=(("content-type", "text/plain"),)),))
     for secret in (b"synthetic-abc123def4", b"synthetic-99887766", b"synthetic-3cret9"):
         assert secret not in found.response_body

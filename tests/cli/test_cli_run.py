@@ -149,9 +149,11 @@ def test_what_cannot_be_planned(arguments: list[str], code: Exit, said: str, tmp
 
 
 def test_a_level_that_cannot_be_had_is_red_and_never_another_level(tmp_path: Path) -> None:
-    code = main(["run", "MEM-1", "--level", "live", "--protocol", "2026-07-28", "--reports-dir", str(tmp_path)])
-    data = results_of(tmp_path / "latest")
-    assert code == data["exit_code"] == Exit.INCOMPLETE
+    """Live without a credential: there is nothing to run with, and no stand-in takes its place."""
+    nothing = ["--home", str(tmp_path / "home"), "--env-file", str(tmp_path / "none.env")]
+    code = main(["run", "MEM-1", "--level", "live", "--protocol", "2026-07-28", "--reports-dir", str(tmp_path / "reports"), *nothing])
+    data = results_of(tmp_path / "reports" / "latest")
+    assert code == data["exit_code"] == Exit.CREDENTIALS
     assert data["verdicts"][0]["outcome"] == "error"
     assert not any(claim["proven"] for claim in data["verdicts"][0]["claims"])
 

@@ -380,7 +380,8 @@ async def agent(url: str, token: str, version: str, **more: Any) -> AsyncIterato
 @contextlib.contextmanager
 def gateway_served(*defects: str, **options: Any) -> Iterator[Operator]:
     """The gateway's own application on a socket, without the process around it."""
-    settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, **{"test_clock": True, "defects": defects, "experimental": ("memory_connectors",), **options})
+    chosen = {"test_clock": True, "defects": defects, "experimental": ("memory_connectors",), **options}
+    settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, **chosen)
     with opened_store(settings.store) as store, Served(Gateway(settings, store, lambda: None).asgi()) as served:
         operator = Operator(f"http://127.0.0.1:{served.port}")
         try:

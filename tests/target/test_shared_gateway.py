@@ -63,10 +63,10 @@ def registry(sent: list[tuple[str, str]], entries: Any = ()) -> Callable[[httpx2
         sent.append((asked_for.method, str(asked_for.url).partition("127.0.0.1")[2].partition("/")[2]))
         if path == "/tools":
             return httpx2.Response(200, json=TOOLS)
+        if path == "/metrics":
+            return httpx2.Response(200, json={"tools": {"totalExecutions": 4, "successfulExecutions": 3, "failedExecutions": 1}, "servers": {}})
         if path == "/api/logs/audit-trails":
             return httpx2.Response(200, json=list(entries))
-        if path.startswith("/tools/t"):
-            return httpx2.Response(200, json={"metrics": {"successfulExecutions": 3, "failedExecutions": 1}})
         return httpx2.Response(200, json={})
 
     return answer
@@ -92,7 +92,7 @@ def test_a_tool_is_switched_off_and_nothing_is_asked_first(tmp_path: Path) -> No
 def test_its_metrics_count_and_name_nobody(tmp_path: Path) -> None:
     async def work(gateway: ContextForgeGateway) -> Any:
         assert isinstance(gateway, HasCounts)
-        return await gateway.counts("t", "lab", "add_memory")
+        return await gateway.counts("t")
 
     assert asyncio.run(asked(registry([]), tmp_path, work)) == (3, 1)
 

@@ -1,41 +1,63 @@
-"""Logs: one JSON object per line on standard error. No argument, result or secret is ever passed to a logger."""
+"""Logs: one JSON object per line on standard error. No argument, result or secret is ever passed to a logger.
+
+On the standard library alone: the structured-logging library that would do it brings a terminal renderer with it, 8 MB of a process that is
+to stay below 90.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
+from typing import Any
 
-import structlog
+_FIELDS = "gateway_fields"
 
 
 def configure() -> None:
     """For the process entry only: our own events from `info`, everybody else's from `warning`."""
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    shared: list[structlog.typing.Processor] = [structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name, stamp]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                structlog.processors.JSONRenderer(),
-            ],
-        )
-    )
+    handler.setFormatter(_Lines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("gateway").setLevel(logging.INFO)
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
 
 
-def logger(name: str) -> structlog.stdlib.BoundLogger:
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        said: dict[str, Any] = {
+            "event": record.getMessage(),
+            **getattr(record, _FIELDS, {}),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
+        }
+        if record.exc_info:
+            said["exception"] = self.formatException(record.exc_info)
+        return json.dumps(said, default=repr)
+
+
+class Logger:
+    """One line per event: its name, and fields beside it."""
+
+    def __init__(self, name: str) -> None:
+        self._inner = logging.getLogger(name)
+
+    def info(self, event: str, **fields: object) -> None:
+        self._say(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        self._say(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        self._say(logging.ERROR, event, fields)
+
+    def _say(self, level: int, event: str, fields: dict[str, object]) -> None:
+        self._inner.log(level, "%s", event, extra={_FIELDS: fields})
+
+
+def logger(name: str) -> Logger:
     """The logger `gateway.<name>`."""
-    bound: structlog.stdlib.BoundLogger = structlog.get_logger(f"gateway.{name}")
-    return bound
+    return Logger(f"gateway.{name}")

@@ -73,11 +73,10 @@ def test_a_level_that_cannot_be_had_is_red_and_says_why(tmp_path: Path) -> None:
     records = read_evidence(evidence)
     results = judge(records)
     (verdict,) = results.verdicts
-    assert (verdict.outcome, verdict.exit_code, results.exit_code) == ("error", 5, 5)
-    (finding,) = verdict.findings
-    assert finding.id == "prerequisite-missing"
-    assert "mem0" in finding.message
-    assert finding.fix
+    assert (verdict.outcome, verdict.exit_code, results.exit_code) == ("error", 3, 3)
+    assert [finding.id for finding in verdict.findings] == ["credentials-missing", "consent-missing", "consent-missing"]
+    assert "mem0" in verdict.findings[0].message
+    assert all(finding.fix for finding in verdict.findings)
     assert not any(claim.proven for claim in verdict.claims)
     assert all(claim.level == "live" for claim in verdict.claims)
     assert {r.kind for r in records} <= {"run", "plan_item", "process"}

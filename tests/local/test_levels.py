@@ -47,7 +47,7 @@ def test_without_legs_the_items_own_level_counts() -> None:
 
 
 def test_which_kinds_rest_on_the_tool_list_alone() -> None:
-    assert {kind.id for kind in kinds().values() if kind.leg == "schema"} == CATALOG | {"quarantined", "relayed", "sandboxed"}
+    assert {kind.id for kind in kinds().values() if kind.leg == "schema"} == CATALOG | {"answered", "dialled", "quarantined", "relayed", "sandboxed"}
 
 
 def test_the_gateway_converts_only_where_the_software_lacks_the_agents_version() -> None:
@@ -99,8 +99,8 @@ def test_starting_what_is_not_installed_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_provider_without_a_server_of_its_own_is_named() -> None:
-    assert unavailable("honcho", "local") == "honcho has no server of its own that runs on this machine"
-    items = make_plan([], level="local", providers=["honcho"]).items
+    assert unavailable("zep", "local") == "zep has no server of its own that runs on this machine"
+    items = make_plan([], level="local", providers=["zep"]).items
     assert all(item.missing or item.not_applicable for item in items)
     assert any(item.missing for item in items)
 

@@ -90,7 +90,7 @@ def test_what_cannot_be_had_is_pytests_error(pytester: pytest.Pytester, scenario
     done.assert_outcomes(errors=1)
     assert cases_of(pytester.path / "junit.xml") == {"LOOK": "error"}
     assert outcomes(results_of(pytester)) == {"LOOK": "error"}
-    assert "prerequisite-missing" in done.stdout.str()
+    assert "credentials-missing" in done.stdout.str()
 
 
 def test_reports_that_cannot_be_written_are_never_success(pytester: pytest.Pytester, scenario: Write) -> None:

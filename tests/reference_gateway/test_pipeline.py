@@ -107,7 +107,7 @@ def test_an_approval_expires_after_an_hour_by_itself(bench: Bench) -> None:
     assert bench.provider.calls == []
 
 
-@pytest.mark.parametrize("change", ["schema", "off", "revoked", "ended", "deleted"])
+@pytest.mark.parametrize("change", ["schema", "off", "revoked", "deleted"])
 def test_what_changed_since_it_was_asked_for_is_not_executed(bench: Bench, change: str) -> None:
     run, _, result = held(bench)
     if change == "schema":
@@ -117,8 +117,6 @@ def test_what_changed_since_it_was_asked_for_is_not_executed(bench: Bench, chang
         bench.permit(add_note="off")
     elif change == "revoked":
         bench.op("POST", "/connections/notes/revoke")
-    elif change == "ended":
-        bench.op("POST", f"/runs/{run}/end")
     else:
         bench.op("DELETE", "/connections/notes")
     answer = bench.op("POST", f"/approvals/{approval_of(result)}/approve", {"by": "ann"})

@@ -46,9 +46,9 @@ def launch(target: ReferenceTarget, folder: Path) -> None:
 
 
 def children() -> list[psutil.Process]:
-    """Ours, without the tracker that Python's multiprocessing keeps once another test has used it."""
+    """Ours, without what lives for the worker's life: multiprocessing's tracker, and the child that compares schemas."""
     mine = psutil.Process(os.getpid()).children(recursive=True)
-    return [p for p in mine if p.is_running() and "multiprocessing.resource_tracker" not in " ".join(p.cmdline())]
+    return [p for p in mine if p.is_running() and not any(word in " ".join(p.cmdline()) for word in ("multiprocessing.resource_tracker", "harness.drift.related"))]
 
 
 def ended(folder: Path) -> bool:

@@ -56,11 +56,13 @@ cleanup:
   - {{id: mend, heal: mem0}}
 """
 
+LASTING = ("multiprocessing.resource_tracker", "harness.drift.related")
+
 
 def no_child_is_left() -> bool:
     """Ours, without what lives for the worker's life: multiprocessing's tracker, and the child that compares schemas."""
     mine = psutil.Process(os.getpid()).children(recursive=True)
-    return [p for p in mine if p.is_running() and not any(word in " ".join(p.cmdline()) for word in ("multiprocessing.resource_tracker", "harness.drift.related"))] == []
+    return [p for p in mine if p.is_running() and not any(word in " ".join(p.cmdline()) for word in LASTING)] == []
 
 
 @pytest.fixture

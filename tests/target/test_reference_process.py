@@ -23,6 +23,8 @@ open("pid", "w").write(str(os.getpid()))
 """
 READY = '{"ready": true, "operator": "http://127.0.0.1:9/operator/v1", "mcp": "http://127.0.0.1:9/mcp", "pid": 1, "version": "x"}'
 
+LASTING = ("multiprocessing.resource_tracker", "harness.drift.related")
+
 
 @pytest.fixture
 def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ReferenceTarget]:
@@ -48,7 +50,7 @@ def launch(target: ReferenceTarget, folder: Path) -> None:
 def children() -> list[psutil.Process]:
     """Ours, without what lives for the worker's life: multiprocessing's tracker, and the child that compares schemas."""
     mine = psutil.Process(os.getpid()).children(recursive=True)
-    return [p for p in mine if p.is_running() and not any(word in " ".join(p.cmdline()) for word in ("multiprocessing.resource_tracker", "harness.drift.related"))]
+    return [p for p in mine if p.is_running() and not any(word in " ".join(p.cmdline()) for word in LASTING)]
 
 
 def ended(folder: Path) -> bool:

@@ -28,7 +28,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from bench.processes import Broken, Child, server
+from bench.processes import Broken, Child, end, server
 from harness.target.installed import installation
 
 READY_S = 60.0
@@ -64,12 +64,7 @@ def fastmcp_proxy(url: str, token: str) -> Iterator[tuple[Child, str]]:
             _accepting(process, port)
             yield Child(process, {}, 0.0), f"http://127.0.0.1:{port}/mcp"
         finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
 
 
 def _accepting(process: subprocess.Popen[bytes], port: int) -> None:

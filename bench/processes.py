@@ -64,12 +64,7 @@ def server(module: str, *arguments: str, **environment: str) -> Iterator[Child]:
             raise Broken(f"{module} ended with code {process.wait()} before it was ready")
         yield Child(process, json.loads(line), time.perf_counter() - began)
     finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
         process.stdout.close()
 
 
@@ -138,3 +133,13 @@ def tree_mb(pid: int) -> float:
     except psutil.NoSuchProcess:
         pass
     return total
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Asked first, killed after ten seconds."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -14,6 +14,8 @@ HarnessError                     where, what, how to fix; carries its exit code 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -106,3 +108,26 @@ class Untestable(Incomplete):
 
 class ContractBroken(HarnessError):
     exit_code = Exit.FAILED
+
+
+@contextmanager
+def ungrouped() -> Iterator[None]:
+    """Around work that is done side by side: what breaks off together is raised as the one error whose code wins.
+
+    A group that holds anything but HarnessErrors goes on up as it is.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        ours, others = group.split(HarnessError)
+        if ours is None or others is not None:
+            raise
+        raise min(_leaves(ours), key=lambda error: PRECEDENCE.index(error.exit_code)) from group
+
+
+def _leaves(group: BaseExceptionGroup[HarnessError]) -> Iterator[HarnessError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

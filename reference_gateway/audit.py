@@ -231,7 +231,7 @@ def verify(records: Sequence[Mapping[str, Any]], *, whole: bool = True, head: tu
             problems.append(f"seq {seq + 1} to {here - 1} are missing")
         if here == seq + 1 and record.get("prev_hash") != link:
             problems.append(f"seq {here} does not chain to the record before it")
-        if record.get("hash") != _recompute(record):
+        if record.get("hash") != hash_of(record):
             problems.append(f"seq {here} was altered: its hash is not that of its content")
         seq, link = here, str(record.get("hash"))
     if head is not None and (seq, link) != head:
@@ -243,7 +243,8 @@ def verify(records: Sequence[Mapping[str, Any]], *, whole: bool = True, head: tu
     return problems
 
 
-def _recompute(record: Mapping[str, Any]) -> str | None:
+def hash_of(record: Mapping[str, Any]) -> str | None:
+    """What its `hash` should be, from its content; None when the content has no canonical text."""
     try:
         return hashlib.sha256(canonical_bytes({key: value for key, value in record.items() if key != "hash"})).hexdigest()
     except NotCarried:

@@ -48,16 +48,13 @@ class FaultyVfs(apsw.VFS):
         super().xDelete(name, syncdir)
         self.images.pop(name, None)
 
-    def power_cut(self, path: Path, into: Path) -> Path:
-        """The store as it would be found after the power came back: a copy of what was synced, in `into`."""
-        for suffix in ("", "-wal"):
-            image = self.images.get(f"{path}{suffix}")
-            copy = into / f"{path.name}{suffix}"
-            copy.unlink(missing_ok=True)
-            if image is not None:
-                copy.write_bytes(image)
-        (into / f"{path.name}-shm").unlink(missing_ok=True)
-        return into / path.name
+    def after_power_cut(self, folder: Path) -> None:
+        """Puts into `folder` what a disk holds when only synced bytes ever reached it, in place of what was there."""
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+        for real, image in self.images.items():
+            (folder / Path(real).name).write_bytes(image)
 
 
 @contextlib.contextmanager

@@ -34,9 +34,7 @@ def run(scale: Scale) -> list[Figures]:
 def _cut(folder: Path, vfs: FaultyVfs, cuts: int, *, full: bool) -> int:
     """How many cuts lost a record that was acknowledged, or left a log that is not whole."""
     odds = random.Random(SEED)
-    after = folder / "after"
-    after.mkdir()
-    path, wrong = folder / "gateway.db", 0
+    after, path, wrong = folder / "after", folder / "gateway.db", 0
     for number in range(cuts):
         for old in folder.glob("gateway.db*"):
             old.unlink()
@@ -46,7 +44,8 @@ def _cut(folder: Path, vfs: FaultyVfs, cuts: int, *, full: bool) -> int:
         if not full:
             store._run("PRAGMA synchronous=OFF")
         acknowledged = _write(store, odds, number)
-        found = SqliteStore(vfs.power_cut(path, after))
+        vfs.after_power_cut(after)
+        found = SqliteStore(after / path.name)
         try:
             found.open()
             kept = found.audit_read(None)

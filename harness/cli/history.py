@@ -86,7 +86,7 @@ def earlier(reports: Path, items: Sequence[PlanItem]) -> tuple[Trend, ...]:
 
     if not (reports / NAME).exists():
         return ()
-    named = [(item.id, [item.id.replace(item.scenario.id, old, 1) for old in item.scenario.formerly]) for item in items]
+    named = [[(name, item.id.replace(item.scenario.id, name, 1)) for name in (item.scenario.id, *item.scenario.formerly)] for item in items]
     try:
         with History(reports / NAME, read_only=True) as history:
             return trends(history, named)

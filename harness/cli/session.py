@@ -8,7 +8,7 @@ from pathlib import Path
 import harness
 from harness.cli.place import RunPlace, new_run_id
 from harness.clock import Clock
-from harness.errors import PRECEDENCE, Exit, HarnessError, UsageError, fold_exit
+from harness.errors import Exit, HarnessError, UsageError, fold_exit, ungrouped
 from harness.model.verdict import Results
 from harness.report.base import Report
 from harness.report.write import point_latest, run_folder, write_reports
@@ -82,25 +82,8 @@ def nothing_run(run: str, trouble: HarnessError, clock: Clock) -> Results:
 def attempt(work: Callable[[], None]) -> HarnessError | None:
     """Do it; answer what kept it from finishing."""
     try:
-        work()
+        with ungrouped():
+            work()
     except HarnessError as error:
         return error
-    except ExceptionGroup as group:
-        return _first_of(group)
     return None
-
-
-def _first_of(group: ExceptionGroup[Exception]) -> HarnessError:
-    """Scenarios run side by side may break off together: the one whose code wins. A fault that is none of ours to name goes on up."""
-    ours, others = group.split(HarnessError)
-    if ours is None or others is not None:
-        raise group
-    found: list[HarnessError] = []
-    pending: list[BaseException] = [ours]
-    while pending:
-        error = pending.pop(0)
-        if isinstance(error, HarnessError):
-            found.append(error)
-        elif isinstance(error, BaseExceptionGroup):
-            pending.extend(error.exceptions)
-    return min(found, key=lambda error: PRECEDENCE.index(error.exit_code))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 
-from harness.drift.compare import compare
+from harness.engine.compared import COMPARED, OWN
 from harness.engine.coverage import tool_coverage
 from harness.engine.development import sentence
 from harness.engine.timeline import timeline
@@ -14,7 +14,6 @@ from harness.engine.vocabulary import kinds
 from harness.errors import Exit, HarnessError, fold_exit
 from harness.expect.base import LegKind
 from harness.expect.view import View
-from harness.inventory.side import catalog_side, inventory_side
 from harness.live.visibility import queued, visible
 from harness.model.evidence import PlanItemRecord, RunRecord, StepRecord, Trouble
 from harness.model.finding import Finding
@@ -22,9 +21,6 @@ from harness.model.scenario import LEVELS, Level, Scenario
 from harness.model.trend import Trend
 from harness.model.verdict import ClaimVerdict, Outcome, Results, Verdict
 
-COMPARED = ("names", "parameters", "risk", "shape", "hash")
-OWN = "own_"
-"""Before an aspect: a bridge of ours was compared with what we ourselves wrote down of it."""
 INCOMPLETE_IDS = frozenset({"untestable", "witness-blind", "scenario-broken-off", "could-not-tell", "prerequisite-missing"})
 TWO_WITNESSES = "two witnesses, agent and tap: the target keeps no record of calls, so what is proven here is proven without an audit"
 PREREQUISITES: Mapping[str, tuple[str, str]] = {
@@ -44,8 +40,15 @@ BY_ID: Mapping[str, Exit] = {
 }
 
 
-def fold(start: PlanItemRecord, scenario: Scenario, view: View, evaluated: Sequence[str], findings: Sequence[Finding]) -> Verdict:
-    """pass needs: no failing finding, every expectation evaluated, and at least one witnessed call."""
+def fold(
+    start: PlanItemRecord,
+    scenario: Scenario,
+    view: View,
+    evaluated: Sequence[str],
+    findings: Sequence[Finding],
+    compared: Mapping[str, int],
+) -> Verdict:
+    """pass needs: no failing finding, every expectation evaluated, and at least one witnessed call. `compared`: tools, by aspect."""
     found = list(findings)
     if start.missing:
         found += [prerequisite(scenario, reason) for reason in start.missing]
@@ -72,7 +75,7 @@ def fold(start: PlanItemRecord, scenario: Scenario, view: View, evaluated: Seque
         findings=tuple(found),
         claims=tuple(claims_of(start, scenario, evaluated, found, outcome)),
         not_proven=scenario.does_not_prove,
-        counts=counts_of(view),
+        counts=counts_of(view, compared),
         seconds=ends[-1].seconds if ends else 0.0,
         time_to_visible_s={r.step: r.elapsed_s for r in steps if r.step in polled},
         attempts={r.step: r.attempts for r in steps if r.attempts > 1},
@@ -178,26 +181,10 @@ def latency_of(view: View) -> float | None:
     return round(median(found), 3) if found else None
 
 
-def counts_of(view: View) -> dict[str, int]:
+def counts_of(view: View, compared: Mapping[str, int]) -> dict[str, int]:
     calls = [c for c in view.clients if c.method == "tools/call"]
     counts = {"calls": len(calls), "dispatches": len(view.dispatches), "audit_records": len(view.audit)}
-    return counts | {f"compared_{k}": v for k, v in compared(view).items()}
-
-
-def compared(view: View) -> dict[str, int]:
-    """How many agreed tools were compared, by what; a provider that stands behind two connections counts once."""
-    total: Counter[str] = Counter()
-    once = {provider: connection for connection, provider in reversed(list(view.providers.items()))}
-    for connection in once.values():
-        inventory, catalog = view.inventory_of(connection), view.catalog(connection)
-        if inventory is None or catalog is None:
-            continue
-        entries = catalog.data.get("tools", [])
-        side = catalog_side("catalog", entries, complete=bool(catalog.data.get("complete", True)), assumed=view.assumed_of(connection))
-        report = compare(inventory_side(inventory), side, against="fake" if view.level == "fake" else "local")
-        for aspect in COMPARED:
-            total[aspect if not inventory.own else OWN + aspect] += getattr(report, aspect).compared
-    return dict(total)
+    return counts | {f"compared_{k}": v for k, v in compared.items()}
 
 
 def results_of(runs: Sequence[RunRecord], verdicts: tuple[Verdict, ...]) -> Results:

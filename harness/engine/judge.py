@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.engine.compared import Comparisons
 from harness.engine.documents import key_of, view_of
 from harness.engine.evaluate import evaluate
 from harness.engine.fold import fold, results_of
 from harness.engine.implicit import implicit_findings
 from harness.engine.vocabulary import vocabulary_without_files
 from harness.errors import Exit, LoadError
-from harness.expect.view import View, of_item
+from harness.expect.view import View
 from harness.inventory.store import parse_inventory
 from harness.model.evidence import Document, EvidenceRecord, PlanItemRecord, RunRecord, StepRecord
 from harness.model.finding import Finding
@@ -34,7 +35,10 @@ def judge(records: Sequence[EvidenceRecord]) -> Results:
     if not starts:
         raise LoadError("the evidence holds no plan item", where="evidence", fix="use the evidence.jsonl of a whole run")
     parsed = Parsed(documents)
-    verdicts = tuple(judge_item(start, of_item(records, start.item), parsed) for start in starts)
+    by_item: dict[str, list[EvidenceRecord]] = {start.item: [] for start in starts}
+    for record in records:
+        by_item.get(getattr(record, "item", ""), []).append(record)
+    verdicts = tuple(judge_item(start, by_item[start.item], parsed) for start in starts)
     runs = [r for r in records if isinstance(r, RunRecord)]
     return results_of(runs, verdicts)
 
@@ -57,6 +61,7 @@ class Parsed:
     def __init__(self, documents: dict[str, Document]) -> None:
         self._documents = documents
         self._cache: dict[str, Any] = {}
+        self.comparisons = Comparisons()
 
     def need(self, key: str) -> Document:
         if key not in self._documents:
@@ -90,10 +95,10 @@ def judge_item(start: PlanItemRecord, records: Sequence[EvidenceRecord], parsed:
     scenario = parsed.scenario(start.documents, tuple(manifests))
     view = view_of(records, scenario, manifests, parsed.inventories(start.documents))
     if start.not_applicable or start.missing or start.untestable:
-        return fold(start, scenario, view, (), ())
+        return fold(start, scenario, view, (), (), parsed.comparisons.of(view))
     bindings = bindings_of(start, records)
     evaluated, findings = evaluate_all(scenario, bindings, view)
-    return fold(start, scenario, view, evaluated, (*findings, *implicit_findings(scenario, view)))
+    return fold(start, scenario, view, evaluated, (*findings, *implicit_findings(scenario, view)), parsed.comparisons.of(view))
 
 
 def bindings_of(start: PlanItemRecord, records: Sequence[EvidenceRecord]) -> Bindings:

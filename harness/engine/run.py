@@ -20,7 +20,7 @@ from harness.engine.item import ItemRun, as_trouble
 from harness.engine.plan import providers_of, target_for
 from harness.engine.tapes import Tapes
 from harness.engine.vocabulary import kinds, manifests
-from harness.errors import HarnessError, Untestable
+from harness.errors import HarnessError, Untestable, ungrouped
 from harness.inventory.store import load_inventories
 from harness.live.options import LiveOptions
 from harness.live.session import LiveSession
@@ -63,7 +63,8 @@ async def run_plan(
     try:
         log.record(start_record(plan, run_id, jobs, defects, earlier))
         runner = Runner(log, run_id, defects, listener, live_session(live) if live else None, tapes)
-        await runner.run(plan, jobs)
+        with ungrouped():
+            await runner.run(plan, jobs)
         log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat()))
     except HarnessError as error:
         log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat(), trouble=as_trouble(error)))

@@ -23,9 +23,9 @@ Trail = Sequence[Mapping[str, Any]]
 
 def timeline(view: View, findings: Sequence[Finding]) -> tuple[TimelineRow, ...]:
     """Rows in the order in which their events began; calls that no step asked for stand last."""
-    named = _by_step(findings)
-    rows = sorted([*_calls(view, named), *_deeds(view, named)], key=lambda pair: pair[0])
-    found = [row for _, row in rows] + list(_unasked(view))
+    named, told = _by_step(findings), _Told(view)
+    rows = sorted([*_calls(view, told, named), *_deeds(view, told, named)], key=lambda pair: pair[0])
+    found = [row for _, row in rows] + list(_unasked(view, told))
     if len(found) > MAX_ROWS:
         left = len(found) - MAX_ROWS + 1
         found = [*found[: MAX_ROWS - 1], TimelineRow(step="", what=f"{left} more; all of them are in evidence.jsonl")]
@@ -40,12 +40,59 @@ def _by_step(findings: Sequence[Finding]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _calls(view: View, named: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[int, TimelineRow]]:
-    """One row per attempt of an agent's call. What an approval let happen later stands in the operator's row."""
-    for client in _clients(view):
-        trail = view.trail_of(client) if client.method == "tools/call" else ()
-        decided = next((n for n, record in enumerate(trail) if record.get("event") == "approval_resolved"), len(trail))
-        dispatches = [d for d in view.every_dispatch if d.caller is client and _during(d, client)]
+class _Told:
+    """Which call each trail of the audit tells of, and which decision its second half belongs to."""
+
+    def __init__(self, view: View) -> None:
+        everyone = [r for r in view.records if isinstance(r, ClientExchange)]
+        self.clients = sorted(everyone, key=lambda client: client.started_seq)
+        self.decisions = {str(r.approval.get("id", "")): r for r in view.records if isinstance(r, ApprovalRecord)}
+        self.of: dict[int, list[Trail]] = {id(client): [] for client in self.clients}
+        free = {key: trail for key, trail in view.trails.items() if trail[0].get("tool")}
+        calls = [client for client in self.clients if client.method == "tools/call"]
+        for fits in (_names, _traces, _equals):  # the surest tie first; what one call owns is no other's
+            for client in calls:
+                for key in [key for key, trail in free.items() if fits(client, key, trail)]:
+                    self.of[id(client)].append(free.pop(key))
+        self.unasked = list(free.values())
+
+    def parts(self, trail: Trail) -> tuple[Trail, Trail]:
+        """What belongs to the call, and what to the decision on it; everything to the call where nobody is known to have decided."""
+        known = any(str(record.get("approval") or "") in self.decisions for record in trail)
+        at = next((n for n, record in enumerate(trail) if record.get("event") == "approval_resolved"), len(trail)) if known else len(trail)
+        return trail[:at], trail[at:]
+
+    def decided(self, approval: str) -> tuple[ClientExchange | None, Trail]:
+        """The call that an approval was for, and its trail."""
+        for client in self.clients:
+            for trail in self.of[id(client)]:
+                if any(record.get("event") == "approval_resolved" and record.get("approval") == approval for record in trail):
+                    return client, trail
+        return None, ()
+
+    def later(self, dispatch: Dispatch) -> bool:
+        """Whether it left while a decision was carried out, and so belongs to that."""
+        return any(record.seq < dispatch.exchange.started_seq < record.ended_seq for record in self.decisions.values())
+
+
+def _names(client: ClientExchange, key: str, trail: Trail) -> bool:
+    return client.said.get("invocation") == key
+
+
+def _traces(client: ClientExchange, key: str, trail: Trail) -> bool:
+    return bool(client.traceparent) and trail[0].get("traceparent") == client.traceparent
+
+
+def _equals(client: ClientExchange, key: str, trail: Trail) -> bool:
+    return trail[0].get("tool") == client.tool and trail[0].get("arguments_digest") == client.arguments_digest
+
+
+def _calls(view: View, told: _Told, named: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[int, TimelineRow]]:
+    """One row per attempt of an agent's call. What an approval let happen stands in the operator's row."""
+    for client in told.clients:
+        trails = told.of[id(client)]
+        mine = [record for trail in trails for record in told.parts(trail)[0]]
+        dispatches = [d for d in view.every_dispatch if d.caller is client and not told.later(d)]
         yield (
             client.started_seq,
             TimelineRow(
@@ -54,51 +101,36 @@ def _calls(view: View, named: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[i
                 cleanup=client.phase != "steps",
                 what=_cut(f"{client.method} {client.connection}.{client.tool}" if client.tool else f"{client.method} {client.connection}"),
                 agent=(_saw(client),),
-                audit=tuple(_record(record) for record in trail[:decided]),
+                audit=tuple(_record(record) for record in mine),
                 provider=tuple(_received(d) for d in dispatches),
-                at_odds=tuple(_odds(view, client, trail, trail[:decided], dispatches)),
+                at_odds=tuple(_odds(view, client, [record for trail in trails for record in trail], mine, dispatches)),
                 findings=named.get(client.step, ()),
             ),
         )
 
 
-def _clients(view: View) -> list[ClientExchange]:
-    found = [r for r in view.records if isinstance(r, ClientExchange)]
-    return sorted(found, key=lambda client: client.started_seq)
-
-
-def _during(dispatch: Dispatch, client: ClientExchange) -> bool:
-    return client.started_seq < dispatch.exchange.started_seq < client.ended_seq
-
-
-def _deeds(view: View, named: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[int, TimelineRow]]:
+def _deeds(view: View, told: _Told, named: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[int, TimelineRow]]:
     """Decisions on approvals with what they set off, and every other change of the operator's."""
+    verbs = {r.step: r.verb for r in view.records if isinstance(r, StepRecord)}
     for record in view.records:
         if isinstance(record, ApprovalRecord):
-            yield record.seq, _decision(view, record, named)
+            yield record.seq, _decision(view, told, record, named)
         elif isinstance(record, ControlRecord) and record.action not in _QUIET and record.phase in ("steps", "cleanup"):
-            verb = _verb(view, record.step)
             yield (
                 record.seq,
                 TimelineRow(
                     step=record.step,
                     cleanup=record.phase == "cleanup",
-                    what=_cut(f"{verb or record.action} {record.connection}".strip()),
+                    what=_cut(f"{verbs.get(record.step) or record.action} {record.connection}".strip()),
                     operator=(_cut(f"{record.action}: {_short(record.data)}"),),
                     findings=named.get(record.step, ()),
                 ),
             )
 
 
-def _verb(view: View, step: str) -> str:
-    return next((r.verb for r in view.records if isinstance(r, StepRecord) and r.step == step), "")
-
-
-def _decision(view: View, record: ApprovalRecord, named: Mapping[str, tuple[str, ...]]) -> TimelineRow:
-    approval = str(record.approval.get("id", ""))
-    caller = next((c for c in _clients(view) if approval and c.said.get("approval") == approval), None)
-    trail = view.trail_of(caller) if caller is not None else ()
-    decided = next((n for n, entry in enumerate(trail) if entry.get("event") == "approval_resolved"), len(trail))
+def _decision(view: View, told: _Told, record: ApprovalRecord, named: Mapping[str, tuple[str, ...]]) -> TimelineRow:
+    caller, trail = told.decided(str(record.approval.get("id", "")))
+    after = told.parts(trail)[1]
     dispatches = [d for d in view.every_dispatch if d.caller is caller and caller and record.seq < d.exchange.started_seq < record.ended_seq]
     ended = f"refused: {_short(record.error)}" if record.error else str(record.approval.get("state", ""))
     return TimelineRow(
@@ -106,14 +138,14 @@ def _decision(view: View, record: ApprovalRecord, named: Mapping[str, tuple[str,
         cleanup=record.phase != "steps",
         what=_cut(f"{record.decision} {caller.connection}.{caller.tool}" if caller else record.decision),
         operator=(_cut(f"{record.decision} by {record.approval.get('decided_by') or 'operator'}: {ended}"),),
-        audit=tuple(_record(entry) for entry in trail[decided:]),
+        audit=tuple(_record(entry) for entry in after),
         provider=tuple(_received(d) for d in dispatches),
-        at_odds=tuple(_counted(view, caller.connection, trail[decided:], dispatches)) if caller is not None and trail else (),
+        at_odds=tuple(_counted(view, caller.connection, after, dispatches)) if caller is not None else (),
         findings=named.get(record.step, ()),
     )
 
 
-def _unasked(view: View) -> Iterator[TimelineRow]:
+def _unasked(view: View, told: _Told) -> Iterator[TimelineRow]:
     for dispatch in view.every_dispatch:
         if dispatch.caller is None:
             yield TimelineRow(
@@ -122,15 +154,13 @@ def _unasked(view: View) -> Iterator[TimelineRow]:
                 provider=(_received(dispatch),),
                 at_odds=("the provider received a call that no step made",),
             )
-    told = {id(view.trail_of(client)) for client in _clients(view) if client.method == "tools/call"}
-    for trail in view.trails.values():
-        if id(trail) not in told and trail[0].get("tool"):
-            yield TimelineRow(
-                step="",
-                what=_cut(f"tools/call {trail[0].get('connection')}.{trail[0].get('tool')}"),
-                audit=tuple(_record(record) for record in trail),
-                at_odds=("the audit tells of a call that no step made",),
-            )
+    for trail in told.unasked:
+        yield TimelineRow(
+            step="",
+            what=_cut(f"tools/call {trail[0].get('connection')}.{trail[0].get('tool')}"),
+            audit=tuple(_record(record) for record in trail),
+            at_odds=("the audit tells of a call that no step made",),
+        )
 
 
 def _odds(view: View, client: ClientExchange, trail: Trail, told: Trail, received: Sequence[Dispatch]) -> Iterator[str]:
@@ -138,7 +168,8 @@ def _odds(view: View, client: ClientExchange, trail: Trail, told: Trail, receive
     if client.method != "tools/call" or (view.item is not None and view.item.two_witness):
         return
     if not trail:
-        yield "the audit says nothing of this call"
+        if received or _agent_succeeded(client):  # else it never got as far as the gateway's log: a wrong token, a broken connection
+            yield "the audit says nothing of this call"
         return
     yield from _counted(view, client.connection, told, received)
     succeeded = any(record.get("event") == "call_completed" for record in trail)

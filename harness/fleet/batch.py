@@ -67,11 +67,6 @@ async def _load(job: Job) -> Got:
         return old, new, access
     except TimeoutError:
         return Unreachable(f"its list was not whole after {SERVER_S:g} s", where=job.server.id, fix="check the server, or check it alone")
-    except ExceptionGroup as group:
-        found = _ours(group)
-        if found is None:
-            raise
-        return found
     except HarnessError as error:
         return error
 
@@ -85,14 +80,6 @@ def access_of(job: Job) -> Access:
     headers = http_headers((), {name: os.environ[variable] for name, variable in server.header_env.items()})
     env = {name: os.environ[name] for name in server.env}
     return Access(protocol=server.protocol, headers=headers, env=env, provider=server.provider or server.id, limits=LIMITS)
-
-
-def _ours(group: ExceptionGroup[Exception]) -> HarnessError | None:
-    ours, others = group.split(HarnessError)
-    found: BaseException | None = ours if others is None else None
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found if isinstance(found, HarnessError) else None
 
 
 def _outcome(job: Job, got: Got, policy: Policy, relate: RelateSchemas) -> Outcome:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.drift.relations import RelateSchemas
-from harness.errors import CredentialsMissing, HarnessError, LoadError, UsageError
+from harness.errors import CredentialsMissing, HarnessError, LoadError, UsageError, ungrouped
 from harness.fleet.check import Checked, Policy, check, failed
 from harness.fleet.side import Access, Loaded, load, same_endpoint
 from harness.fleet.source import Source
@@ -29,7 +29,8 @@ class Pair:
 
 async def loaded_pair(pair: Pair, access: Access) -> tuple[Loaded, Loaded]:
     """Both sides, one after the other: the second is not asked when the first cannot be had."""
-    return await load(pair.old, access), await load(pair.new, access)
+    with ungrouped():
+        return await load(pair.old, access), await load(pair.new, access)
 
 
 def checked(pair: Pair, old: Loaded, new: Loaded, access: Access, policy: Policy, relate: RelateSchemas) -> Checked:
@@ -44,11 +45,6 @@ async def run_pair(pair: Pair, access: Access, policy: Policy, relate: RelateSch
     try:
         old, new = await loaded_pair(pair, access)
         return checked(pair, old, new, access, policy, relate)
-    except ExceptionGroup as group:
-        ours, others = group.split(HarnessError)
-        if ours is None or others is not None:
-            raise
-        return could_not(pair, policy, _first(ours))
     except HarnessError as error:
         return could_not(pair, policy, error)
 
@@ -61,14 +57,6 @@ def could_not(pair: Pair, policy: Policy, error: HarnessError) -> Checked:
         return public_url(source.text) if source.kind == "url" else source.text
 
     return Checked(failed(error, policy, subject=pair.subject, old=shown(pair.old), new=shown(pair.new)), frozenset())
-
-
-def _first(group: BaseExceptionGroup[HarnessError]) -> HarnessError:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, HarnessError)  # split() left nothing else
-    return found
 
 
 def inventory_folders() -> tuple[Path, ...]:

@@ -136,6 +136,15 @@ class History:
         query = "SELECT item.run, run.at, item.* FROM item JOIN run USING (run) WHERE ? IN ('', scenario) ORDER BY run.at DESC, run.run DESC LIMIT ?"
         return [(row[0], row[1], ItemRow.of(row[3:])) for row in self._rows(query, (scenario, limit))]
 
+    def points(self, scenario: str, item: str, most: int) -> list[tuple[str, str, str, float, float | None, float | None]]:
+        """(run, at, outcome, seconds, latency ms, seconds to visible) of a plan item's `most` newest runs, newest first. Run ids sort by time."""
+        query = (
+            "SELECT item.run, run.at, outcome, item.seconds, latency_ms,"
+            " (SELECT max(v.seconds) FROM visible v WHERE v.run = item.run AND v.item = item.item AND v.visible)"
+            " FROM item JOIN run USING (run) WHERE scenario = ? AND item.item = ? ORDER BY item.run DESC LIMIT ?"
+        )
+        return [(str(run), str(at), str(outcome), *rest) for run, at, outcome, *rest in self._rows(query, (scenario, item, most))]
+
     def visible(self, *, provider: str = "", limit: int = 10_000) -> list[tuple[str, str, VisibleRow]]:
         """(run, at, row), newest run first."""
         query = (

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 
 from harness.history.store import History
 from harness.model.trend import MAX_POINTS, Trend, TrendPoint
 
 Outcome = Literal["pass", "fail", "error", "not_applicable"]
-ROWS = 20_000
-"""Rows of the history that are looked through, the newest."""
+Name = tuple[str, str]
+"""Scenario and plan item."""
 
 
-def trends(history: History, items: Iterable[tuple[str, Sequence[str]]]) -> tuple[Trend, ...]:
-    """`items`: (plan item, plan items of the names it had before). Those that never ran have no trend. Raises as History does."""
-    now: Mapping[str, str] = {name: item for item, former in items for name in (item, *former)}
-    visible = {(run, row.item): row.seconds for run, _, row in history.visible() if row.visible}
-    found: dict[str, list[TrendPoint]] = {}
-    for run, at, row in history.items(limit=ROWS):
-        item = now.get(row.item)
-        points = found.setdefault(item, []) if item is not None else []
-        if item is None or len(points) >= MAX_POINTS:
-            continue
-        outcome = cast(Outcome, row.outcome)
-        waited = visible.get((run, row.item))
-        points.append(TrendPoint(run=run, at=at, outcome=outcome, seconds=row.seconds, latency_ms=row.latency_ms, time_to_visible_s=waited))
-    return tuple(Trend(item=item, points=tuple(reversed(points))) for item, points in found.items() if points)
+def trends(history: History, items: Iterable[Sequence[Name]]) -> tuple[Trend, ...]:
+    """Each item by its name now, then by those it had before. Items that never ran have no trend. Raises as History does."""
+    found = (_trend(history, names) for names in items)
+    return tuple(trend for trend in found if trend.points)
+
+
+def _trend(history: History, names: Sequence[Name]) -> Trend:
+    points = [
+        TrendPoint(run=run, at=at, outcome=cast(Outcome, outcome), seconds=seconds, latency_ms=latency_ms, time_to_visible_s=waited)
+        for scenario, item in names
+        for run, at, outcome, seconds, latency_ms, waited in history.points(scenario, item, MAX_POINTS)
+    ]
+    return Trend(item=names[0][1], points=tuple(sorted(points, key=lambda point: (point.at, point.run))[-MAX_POINTS:]))

@@ -204,24 +204,11 @@ async def run_part(level: Level, items: tuple[PlanItem, ...], wish: Wish) -> Par
         )
     except HarnessError as error:
         trouble = error
-    except ExceptionGroup as group:
-        ours, others = group.split(HarnessError)
-        if ours is None or others is not None:
-            raise
-        trouble = first_of(ours)
     try:
         records = read_evidence(evidence)
         return Part(level, judge(records), records, trouble)
     except HarnessError as error:
         return Part(level, None, (), trouble or error)
-
-
-def first_of(group: BaseExceptionGroup[HarnessError]) -> HarnessError:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, HarnessError)  # split() left nothing else
-    return found
 
 
 def judge_failures(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from starlette.responses import Response
 
-from reference_gateway.canonical import canonical_bytes
+from reference_gateway.audit import hash_of
 from reference_gateway.console.api import Refused
 from reference_gateway.console.web import Visit
 
@@ -60,4 +59,4 @@ class DecisionPages:
 
 def intact(record: dict[str, Any]) -> bool:
     """Whether the record's hash is that of its content. The chain's links run through other tenants' records, so they are not followed here."""
-    return hashlib.sha256(canonical_bytes({name: value for name, value in record.items() if name != "hash"})).hexdigest() == record.get("hash")
+    return hash_of(record) == record.get("hash")

@@ -37,3 +37,11 @@ def test_a_held_call_stands_in_two_rows(run: Runner) -> None:
 def test_the_row_where_witnesses_part_says_so(run: Runner, defect: str, scenario: str, step: str, words: str) -> None:
     (verdict,) = run(scenario, defects=[defect]).results.verdicts
     assert any(words in said for said in row(verdict, step).at_odds), [(r.step, r.at_odds) for r in verdict.timeline]
+
+
+@pytest.mark.parametrize("scenario", ["MODE-HELD", "GOV-TOKEN", "MODE-WAITING", "PAPR-1"])
+def test_nothing_is_at_odds_where_calls_wait_come_back_or_never_get_in(run: Runner, scenario: str) -> None:
+    """Held until the decision, asked to come back, refused at the door, several requests of a bridge for one call: all as it should be."""
+    (verdict,) = run(scenario).results.verdicts
+    assert verdict.outcome == "pass"
+    assert [(r.step, r.at_odds) for r in verdict.timeline if r.at_odds] == []

@@ -28,7 +28,7 @@ def test_oldest_first_newest_kept_and_renames_joined(tmp_path: Path) -> None:
         for number in range(10, 20):
             history.add(night(number))
         history.add(night(20, "OTHER[fake,reference,x]"))
-        found = trends(history, [("A[fake,reference,x]", ["OLD[fake,reference,x]"]), ("NEW[fake,reference,x]", [])])
+        found = trends(history, [[(name, f"{name}[fake,reference,x]") for name in names] for names in (("A", "OLD"), ("NEW",))])
     (trend,) = found
     assert trend.item == "A[fake,reference,x]"
     assert [point.run for point in trend.points] == [f"r{n:03}" for n in range(20 - MAX_POINTS, 20)]

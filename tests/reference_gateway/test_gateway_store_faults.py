@@ -16,6 +16,7 @@ import pytest
 from reference_gateway.audit import verify
 from reference_gateway.store.base import StoreError
 from reference_gateway.store.sqlite import SqliteStore
+from torture._faulty import FaultyVfs
 
 
 def record(event: str = "run_created", **more: Any) -> dict[str, Any]:
@@ -29,46 +30,6 @@ def approval(number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class FaultyFile(apsw.VFSFile):
-    """Keeps, beside the real file, its image as of the last sync; and fails writes on demand."""
-
-    def __init__(self, vfs: FaultyVfs, name: Any, flags: list[int]) -> None:
-        super().__init__(vfs.base_name, name, flags)
-        self._vfs = vfs
-        self._real = name.filename() if isinstance(name, apsw.URIFilename) else name
-
-    def xSync(self, flags: int) -> None:
-        super().xSync(flags)
-        self._vfs.images[self._real] = Path(self._real).read_bytes()
-
-    def xWrite(self, data: Any, offset: int) -> None:
-        if self._vfs.failing is not None:
-            raise self._vfs.failing
-        super().xWrite(data, offset)
-
-
-class FaultyVfs(apsw.VFS):
-    def __init__(self, name: str, base: str = "") -> None:
-        super().__init__(name, base)
-        self.base_name = base
-        self.images: dict[str, bytes] = {}
-        self.failing: Exception | None = None
-
-    def xOpen(self, name: Any, flags: list[int]) -> FaultyFile:
-        return FaultyFile(self, name, flags)
-
-    def xDelete(self, name: str, syncdir: bool) -> None:
-        super().xDelete(name, syncdir)
-        self.images.pop(name, None)  # the folder is synced with the next new file's first sync
-
-    def after_power_cut(self, folder: Path) -> Path:
-        """What a disk holds when only synced bytes ever reached it."""
-        folder.mkdir()
-        for real, image in self.images.items():
-            (folder / Path(real).name).write_bytes(image)
-        return folder / "gateway.db"
-
-
 @pytest.fixture
 def faulty(tmp_path: Path) -> Iterator[tuple[FaultyVfs, Callable[[], SqliteStore]]]:
     vfs = FaultyVfs(f"faulty-{tmp_path.name}")
@@ -80,7 +41,7 @@ def faulty(tmp_path: Path) -> Iterator[tuple[FaultyVfs, Callable[[], SqliteStore
         return opened[-1]
 
     yield vfs, make
-    vfs.failing = None
+    vfs.fails = lambda what: None
     for store in opened:
         store.close()
     vfs.unregister()
@@ -96,7 +57,8 @@ def acknowledge(store: SqliteStore, count: int) -> None:
 def test_a_power_cut_loses_no_acknowledged_write(faulty: Any, tmp_path: Path, count: int) -> None:
     vfs, make = faulty
     acknowledge(make(), count)
-    survivor = SqliteStore(vfs.after_power_cut(tmp_path / "disk"))
+    vfs.after_power_cut(tmp_path / "disk")
+    survivor = SqliteStore(tmp_path / "disk" / "gateway.db")
     survivor.open()
     assert survivor.audit_head()[0] == count == len(survivor.approvals(None))
     assert verify(survivor.audit_read(None), head=survivor.audit_head()) == []
@@ -108,7 +70,8 @@ def test_the_power_cut_test_can_fail(faulty: Any, tmp_path: Path) -> None:
     store = make()
     store._run("PRAGMA synchronous=NORMAL")
     acknowledge(store, 7)
-    survivor = SqliteStore(vfs.after_power_cut(tmp_path / "disk"))
+    vfs.after_power_cut(tmp_path / "disk")
+    survivor = SqliteStore(tmp_path / "disk" / "gateway.db")
     survivor.open()
     assert survivor.audit_head()[0] < 7
     survivor.close()
@@ -125,12 +88,12 @@ def test_a_disk_that_fails_is_named_nothing_is_kept_and_it_recovers(faulty: Any,
             store.approval_put(approval(8))
             store.audit_append([record()])
 
-    vfs.failing = fault
+    vfs.fails = lambda what: fault if what == "write" else None
     with pytest.raises(StoreError) as caught:
         both()
     assert caught.value.code == "store_unwritable"
     assert caught.value.http_status == 503
-    vfs.failing = None
+    vfs.fails = lambda what: None
     assert store.audit_append([record()])[0]["seq"] == 2
     assert store.approval_get("t1", "ap8") is None
     assert verify(store.audit_read(None)) == []

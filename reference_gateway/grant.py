@@ -74,11 +74,6 @@ def refusal(grant: Grant, run_subject: str | None) -> str | None:
     return None
 
 
-def allows(grant: Grant, run_subject: str | None) -> bool:
-    """Whether a run of this subject may use the grant."""
-    return refusal(grant, run_subject) is None
-
-
 def _invalid(message: str, where: str) -> GatewayError:
     fix = 'use {"kind":"organization","audience":null} or {"kind":"personal","subject":"..."}'
     return GatewayError("invalid_field", message, where=where, fix=fix, http_status=422)

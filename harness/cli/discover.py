@@ -9,11 +9,15 @@ import typer
 from harness.cli.options import HEADER_ENV, PROTOCOL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model.drift import DriftFinding
     from harness.model.tool import Capture
 
 HELP = """List the tools of an MCP server, with their hashes and what we think of their risk.
 
 TARGET is a URL, a file with a tools/list result, or, after --stdio --, a command that speaks MCP on standard input and output.
+What is wrong with the list by itself is said below it: schemas that refuse every call, texts that hide characters or speak to the model.
 Discovery proves that a tool is listed, not that it works. A list that may be short is exit code 5.
 
 \b
@@ -37,15 +41,17 @@ def discover(
 
     from harness.cli.console import say, say_json
     from harness.cli.headers import headers_from
+    from harness.drift.lint import lint
     from harness.errors import Exit
+    from harness.inventory.side import capture_side
     from harness.report.inert import to_json
 
     capture = asyncio.run(_capture(target, stdio, protocol, headers_from(header_env or ())))
-    judged = _judged(capture, provider)
+    judged, wrong = _judged(capture, provider), lint(capture_side(capture))
     if json:
-        say_json(to_json(_document(capture, judged), indent=1))
+        say_json(to_json(_document(capture, judged, wrong), indent=1))
     else:
-        say(_table(capture, judged))
+        say(_table(capture, judged, wrong))
     return int(Exit.OK if capture.complete else Exit.INCOMPLETE)
 
 
@@ -90,7 +96,7 @@ def _judged(capture: Capture, provider: str) -> list[dict[str, Any]]:
     return found
 
 
-def _document(capture: Capture, judged: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(capture: Capture, judged: list[dict[str, Any]], wrong: Sequence[DriftFinding]) -> dict[str, Any]:
     """Readable again as a side of `harness drift`; a short list then still says that it is short, by naming a next page."""
     return {
         "schema": "discovery/v1",
@@ -103,12 +109,13 @@ def _document(capture: Capture, judged: list[dict[str, Any]]) -> dict[str, Any]:
         "nameless": capture.nameless,
         "duplicates": list(capture.duplicates),
         "judged": judged,
+        "findings": [{"id": f.id, "tool": f.tool, "pointer": f.pointer, "message": f.message, "fix": f.fix} for f in wrong],
         "tools": [tool.wire for tool in capture.tools],
         **({} if capture.complete else {"nextCursor": "incomplete"}),
     }
 
 
-def _table(capture: Capture, judged: list[dict[str, Any]]) -> str:
+def _table(capture: Capture, judged: list[dict[str, Any]], wrong: Sequence[DriftFinding]) -> str:
     from harness.report.inert import one_line
 
     rows = [("TOOL", "RISK", "SCHEMA HASH", "PARAMETERS")]
@@ -121,6 +128,7 @@ def _table(capture: Capture, judged: list[dict[str, Any]]) -> str:
         lines.append(f"INCOMPLETE: {capture.reason}")
     lines += [f"listed twice: {name}" for name in capture.duplicates]
     lines += [f"{t['name']}: {problem}" for t in judged for problem in t["problems"]]
+    lines += [f"{finding.id}: {finding.message}" for finding in wrong]
     return "\n".join(one_line(line) for line in lines)
 
 

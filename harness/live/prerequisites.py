@@ -11,7 +11,6 @@ from typing import Any
 from harness.live.endpoint import wants
 from harness.live.options import LiveOptions
 from harness.model.manifest import Manifest
-from harness.model.risk import Risk
 from harness.model.scenario import ConnectionSpec, ConsentSpec, Scenario, Step
 from harness.risk.oracle import Oracle
 from harness.scenario.variables import references
@@ -113,7 +112,3 @@ def made_here(value: Any, scenario: Scenario) -> bool:
         return True
     names = references(value)
     return any(name in RUN_MADE or "." in name or (name in scenario.let and made_here(scenario.let[name], scenario)) for name in names)
-
-
-def risks_of(provider: str, tool: str, oracle: Oracle) -> Risk:
-    return oracle.judge_name(provider, tool).risk

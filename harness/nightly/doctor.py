@@ -54,10 +54,6 @@ def checkup(manifest: Manifest, options: LiveOptions, recorded: Recorded, probe:
     )
 
 
-def nothing_recorded(_: str) -> str:
-    return "nothing is recorded"
-
-
 def exit_of(checkups: Sequence[Checkup], wanted: Sequence[str]) -> Exit:
     """3 when a wanted provider lacks credentials or refuses them, 4 when it does not answer, 5 when something else is in the way."""
     codes: set[Exit] = set()

@@ -34,10 +34,6 @@ class Probe:
     detail: str
     capture: Capture | None = None
 
-    @property
-    def healthy(self) -> bool:
-        return self.state == "answers"
-
 
 async def probe(manifest: Manifest, options: LiveOptions) -> Probe:
     """Never raises for what the provider does."""

@@ -183,11 +183,6 @@ class ContextForgeGateway(SharedGateway):
         answer = self._read(await self.ask(self._started(tenant), "GET", "/api/logs/audit-trails", params={"limit": str(PAGE)}), "its audit trail")
         return records_of(answer if isinstance(answer, list) else [], self.kind.naming)
 
-    async def counts(self, tenant: str) -> tuple[int, int]:
-        """Its metrics over all tools: how many calls succeeded and failed, and of nobody in particular. They may lag by its cache's time."""
-        tools = self._read(await self.ask(self._started(tenant), "GET", "/metrics"), "its metrics").get("tools") or {}
-        return int(tools.get("successfulExecutions") or 0), int(tools.get("failedExecutions") or 0)
-
     def _started(self, tenant: str) -> Served:
         served = self.process_of(tenant)
         if served is None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_gateway.errors import GatewayError
-from reference_gateway.grant import Grant, allows, parse, refusal
+from reference_gateway.grant import Grant, parse, refusal
 from reference_gateway.store.sqlite import SqliteStore
 from reference_gateway.vault import KEY_BYTES, KeySource, Vault, VaultError, check_status, load_key, opened_vault
 
@@ -339,9 +339,9 @@ def test_any_other_grant_is_refused_with_its_place(doc: object, expected: str, w
 
 def test_a_personal_grant_serves_its_subject_alone() -> None:
     personal, organization = Grant("personal", "user-1"), Grant("organization")
-    assert allows(personal, "user-1")
-    assert not any(allows(personal, other) for other in ("user-2", "USER-1", "user-1 ", "", None))
-    assert all(allows(organization, anyone) for anyone in ("user-1", "", None))
+    assert refusal(personal, "user-1") is None
+    assert all(refusal(personal, other) == "not_granted" for other in ("user-2", "USER-1", "user-1 ", "", None))
+    assert all(refusal(organization, anyone) is None for anyone in ("user-1", "", None))
 
 
 def test_an_audience_is_who_is_named_in_it() -> None:

@@ -17,7 +17,6 @@ from harness.target.base import ConnectionRequest, LaunchOptions
 from harness.target.contextforge import TARGET as FORGE
 from harness.target.contextforge import ContextForgeGateway
 from harness.target.contextforge_record import records_of
-from harness.target.counts import HasCounts
 from harness.target.dialect import Reply, first
 from harness.target.litellm import TARGET as LITELLM
 from harness.target.litellm import LiteLlmGateway
@@ -63,8 +62,6 @@ def registry(sent: list[tuple[str, str]], entries: Any = ()) -> Callable[[httpx2
         sent.append((asked_for.method, str(asked_for.url).partition("127.0.0.1")[2].partition("/")[2]))
         if path == "/tools":
             return httpx2.Response(200, json=TOOLS)
-        if path == "/metrics":
-            return httpx2.Response(200, json={"tools": {"totalExecutions": 4, "successfulExecutions": 3, "failedExecutions": 1}, "servers": {}})
         if path == "/api/logs/audit-trails":
             return httpx2.Response(200, json=list(entries))
         return httpx2.Response(200, json={})
@@ -87,14 +84,6 @@ def test_a_tool_is_switched_off_and_nothing_is_asked_first(tmp_path: Path) -> No
     assert ("POST", "tools/t1/state?activate=false") in sent
     with pytest.raises(Untestable, match="approvals"):
         asyncio.run(asked(registry([]), tmp_path, lambda g: g.set_permissions("t", "lab", {"add_memory": "ask_first"})))
-
-
-def test_its_metrics_count_and_name_nobody(tmp_path: Path) -> None:
-    async def work(gateway: ContextForgeGateway) -> Any:
-        assert isinstance(gateway, HasCounts)
-        return await gateway.counts("t")
-
-    assert asyncio.run(asked(registry([]), tmp_path, work)) == (3, 1)
 
 
 def test_a_refusal_names_the_gateway_its_version_and_what_was_asked(tmp_path: Path) -> None:

@@ -70,11 +70,12 @@ _COLUMNS = (
     "tenant", "run", "task", "agent", "actor", "connection", "provider", "tool", "invocation", "approval",
     "event", "outcome", "decision", "reason", "risk", "schema_hash", "arguments_digest", "traceparent",
 )  # fmt: skip
+_KNOWN = frozenset((*_COLUMNS, "details"))
 
 
 def stamp(instant: datetime) -> str:
     """RFC 3339 UTC with microseconds and `Z`, the one spelling in answers, records and the store; such texts sort as their instants do."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return instant.astimezone(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +164,13 @@ class AuditLog:
 
 def _record(at: str, entry: AuditFields) -> Document:
     fields: Mapping[str, Any] = entry
-    unexpected = set(fields) - {*_COLUMNS, "details"}
+    unexpected = fields.keys() - _KNOWN
     if unexpected:
         raise TypeError(f"no such audit field: {', '.join(sorted(unexpected))}")
     record: Document = {"at": at}
     for column in _COLUMNS:
-        record[column] = _carried(fields.get(column))
+        value = fields.get(column)
+        record[column] = value if value is None else _carried(value)
     record["details"] = _carried(dict(fields.get("details") or {}))
     return record
 

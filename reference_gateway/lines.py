@@ -1,7 +1,7 @@
 """Kept-alive HTTP/1.1 connections to providers, for what happens at every call.
 
-A general client's layers are about two fifths of what a call costs the gateway (`make bench`), so MCP goes out through this: h11
-does the protocol, asyncio the sockets, and nothing else stands between. Where a connection may go is not decided here: `dial` is the
+A general client's layers are about two fifths of what a call costs the gateway (`make bench`), so MCP goes out through this: llhttp
+reads the protocol, asyncio has the sockets, and nothing else stands between. Where a connection may go is not decided here: `dial` is the
 egress guard's. A request is sent exactly once, whatever happens to its connection.
 """
 
@@ -11,10 +11,10 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 from urllib.parse import urlsplit
 
-import h11
+from reference_gateway.reading import END, Head, Malformed, Piece, Reader, written
 
 Dial = Callable[[str, str, int, Callable[[], asyncio.Protocol]], Awaitable[object]]
 """Scheme, host, port and a maker of protocols: connects one that may go there, TLS included. Raises OSError and GatewayError."""
@@ -25,7 +25,6 @@ IDLE_S = 60.0
 DRAIN_S = 2.0
 DRAIN_BYTES = 64 * 1024
 HIGH_WATER = 256 * 1024
-MAX_HEAD = 64 * 1024
 
 
 class LineBroken(Exception):
@@ -57,7 +56,7 @@ class _Line(asyncio.Protocol):
     """One connection. `ended` is called once, when it cannot be used any more."""
 
     def __init__(self, ended: Callable[[_Line], None]) -> None:
-        self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+        self.answers = Reader()
         self.transport: asyncio.Transport | None = None
         self.lost = False
         self.idle = False
@@ -74,16 +73,15 @@ class _Line(asyncio.Protocol):
     # asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # that of another event loop is none by type
 
     def data_received(self, data: bytes) -> None:
         if self.idle:  # nobody asked: it would be taken for the answer to whatever is asked next
             self.abort()
             return
         try:
-            self.http.receive_data(data)
-        except h11.RemoteProtocolError as error:
+            self.answers.feed(data)
+        except Malformed as error:
             self._fail(LineBroken(str(error)))
             return
         if self._drained is not None:
@@ -97,8 +95,8 @@ class _Line(asyncio.Protocol):
     def eof_received(self) -> bool:
         self.lost = True
         try:
-            self.http.receive_data(b"")
-        except h11.RemoteProtocolError as error:
+            self.answers.ended()
+        except Malformed as error:
             self._failure = LineBroken(str(error))
         if self._drained is not None:
             self._drain(0)
@@ -130,25 +128,18 @@ class _Line(asyncio.Protocol):
 
     # our side
 
-    async def send(self, head: h11.Request, body: bytes) -> None:
+    async def send(self, request: bytes) -> None:
         assert self.transport is not None
-        try:
-            parts = [self.http.send(head), self.http.send(h11.Data(data=body)) if body else b"", self.http.send(h11.EndOfMessage())]
-        except h11.LocalProtocolError as error:
-            raise LineBroken(f"the request cannot be sent: {error}") from error
-        self.transport.write(b"".join(part for part in parts if part))
+        self.answers.start()
+        self.transport.write(request)
         if not self._writable.is_set():
             await self._writable.wait()
 
-    async def event(self) -> h11.Event | type[h11.PAUSED]:
+    async def piece(self) -> Piece:
         """The next thing the other side says. Raises LineBroken."""
         while True:
-            try:
-                event = self.http.next_event()
-            except h11.RemoteProtocolError as error:
-                raise self._failure or LineBroken(str(error)) from error
-            if event is not h11.NEED_DATA:
-                return event  # type: ignore[return-value]
+            if (piece := self.answers.next()) is not None:
+                return piece
             if self._failure is not None or self.lost:
                 raise self._failure or LineBroken("the connection was closed")
             if self._unread > HIGH_WATER and self.transport is not None:
@@ -162,7 +153,7 @@ class _Line(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        return not self.lost and self._failure is None and self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
+        return not self.lost and self._failure is None and self.answers.between
 
     def drain(self, drained: Callable[[_Line], None]) -> None:
         """Nobody reads on, but a little more makes the connection usable again; `drained` is called if it comes soon."""
@@ -175,18 +166,14 @@ class _Line(asyncio.Protocol):
 
     def _drain(self, size: int) -> None:
         self._drain_room -= size
-        try:
-            while (event := self.http.next_event()) is not h11.NEED_DATA:
-                if isinstance(event, h11.EndOfMessage) or event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
-                    break
-        except h11.RemoteProtocolError:
-            self.abort()
-            return
+        piece: Piece | None = None
+        while piece is not END and (found := self.answers.next()) is not None:
+            piece = found
         drained = self._drained
         if self.reusable and drained is not None:
             self._drained = None
             drained(self)
-        elif self._drain_room < 0 or event is not h11.NEED_DATA:
+        elif self._drain_room < 0 or piece is END or self.answers.extra:
             self.abort()
 
     def _give_up(self) -> None:
@@ -211,24 +198,26 @@ class _Line(asyncio.Protocol):
 class Response:
     """The head of an answer, and its body in pieces. To be closed whatever happens."""
 
-    def __init__(self, lines: Lines, place: Place, line: _Line, head: h11.Response, standing: bool) -> None:
+    def __init__(self, lines: Lines, place: Place, line: _Line, head: Head, standing: bool) -> None:
         self._standing = standing
         self._lines = lines
         self._place = place
         self._line = line
         self._open = True
-        self.status = head.status_code
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+        self._ended = False
+        self.status = head.status
+        self.headers = head.headers
         """Names in lower case; of several values the last."""
 
     async def piece(self) -> bytes | None:
         """The next bytes of the body, None at its end. Raises LineBroken."""
-        event = await self._line.event()
-        if isinstance(event, h11.Data):
-            return bytes(event.data)
-        if isinstance(event, h11.EndOfMessage):
+        if self._ended:
             return None
-        raise LineBroken("the connection was closed")
+        piece = await self._line.piece()
+        if isinstance(piece, bytes):
+            return piece
+        self._ended = True
+        return None
 
     def close(self) -> None:
         """The connection goes back if the answer was read to its end, or if that end comes soon; else it is cut."""
@@ -271,10 +260,9 @@ class Lines:
         """Sends one request and waits for the head of its answer. Raises LineBroken, and what `dial` raises."""
         place = Place.of(url)
         own = {"host": place.authority, "user-agent": self._agent, "accept-encoding": "identity", "content-length": str(len(body))}
-        fields = [(name.encode(), value.encode()) for name, value in {**own, **headers}.items()]
         try:
-            head = h11.Request(method=method, target=place.target, headers=fields)
-        except h11.LocalProtocolError as error:
+            request = written(method, place.target, {**own, **headers}.items(), body)
+        except (Malformed, UnicodeEncodeError) as error:
             raise LineBroken(f"the request cannot be sent: {error}") from error
         # A stream that stands for hours would keep its turn from those who come and go.
         standing = method == "GET" or headers.get("mcp-method") == "subscriptions/listen"
@@ -285,11 +273,10 @@ class Lines:
             line = self._kept(place) or await self._connected(place)
             if not standing:
                 line.expire_in(self._total_s)
-            await line.send(head, body)
-            while not isinstance(event := await line.event(), h11.Response):
-                if not isinstance(event, h11.InformationalResponse):
-                    raise LineBroken("the connection was closed")
-            return Response(self, place, line, event, standing)
+            await line.send(request)
+            head = await line.piece()
+            assert isinstance(head, Head)
+            return Response(self, place, line, head, standing)
         except BaseException:
             if line is not None:
                 line.abort()
@@ -302,9 +289,8 @@ class Lines:
         while kept:
             line, expiry = kept.pop()
             expiry.cancel()
-            if line.reusable and not line.http.trailing_data[0]:
+            if line.reusable:
                 line.idle = False
-                line.http.start_next_cycle()
                 return line
             line.abort()
         return None

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from reference_gateway.answering import recorded, unwrapped
 from reference_gateway.clock import Clock
 from reference_gateway.connections import Connections
+from reference_gateway.packing import packed
 from reference_gateway.pipeline import Pipeline
 from reference_gateway.runs import Run
 from reference_gateway.upstream import Era
@@ -238,7 +239,7 @@ class _Out:
     async def end(self, message: Json) -> None:
         """`message` is `{"result"}` or `{"error"}`."""
         self.close()
-        body = json.dumps({"jsonrpc": "2.0", "id": self._request.id, **message}, separators=(",", ":")).encode()
+        body = packed({"jsonrpc": "2.0", "id": self._request.id, **message})
         if self._begun:
             await self._send({"type": "http.response.body", "body": b"event: message\r\ndata: " + body + b"\r\n\r\n"})
             return

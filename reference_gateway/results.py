@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from reference_gateway.approval import ENDED, Approval
 from reference_gateway.catalog import MAX_DEPTH
+from reference_gateway.packing import packed
 from reference_gateway.provider import RESULT_LIMIT
 from reference_gateway.wire import MALFORMED, TOO_LARGE, Json, UpstreamFailure, deeper_than
 
@@ -149,7 +150,7 @@ def judged(result: Json) -> tuple[Json, Measure]:
     problem = _problem(result)
     if problem:
         raise UpstreamFailure(MALFORMED, f"the provider's result {problem}", answered=True)
-    encoded = json.dumps(result, separators=(",", ":")).encode()
+    encoded = packed(result)
     if encoded.count(b"{") + encoded.count(b"[") > MAX_DEPTH and deeper_than(result, MAX_DEPTH):
         raise UpstreamFailure(MALFORMED, "the provider's result is nested too deeply", answered=True)
     size = len(encoded)

@@ -18,6 +18,7 @@ import uvicorn
 from reference_gateway import __version__
 from reference_gateway.app import Gateway, Options, opened_store, watch_stdin
 from reference_gateway.control import PREFIX
+from reference_gateway.door_wire import DoorWire
 from reference_gateway.errors import GatewayError
 from reference_gateway.log import configure
 from reference_gateway.store.base import Store
@@ -101,7 +102,7 @@ async def _run(options: Options, store: Store, listener: socket.socket) -> int:
     gateway = Gateway(options, store, stop)
     config = uvicorn.Config(
         gateway.asgi(),
-        http="h11",
+        http=DoorWire,
         ws="none",
         lifespan="on",
         log_config=None,

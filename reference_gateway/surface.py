@@ -26,11 +26,13 @@ from reference_gateway.clock import Clock
 from reference_gateway.connection import Connection
 from reference_gateway.connections import Connections
 from reference_gateway.instructions import OWN, told
+from reference_gateway.log import logger
 from reference_gateway.passing import LISTS, METHODS, Passing
 from reference_gateway.pipeline import Pipeline
 from reference_gateway.quick import RUN, Shortcut
 from reference_gateway.results import INPUT_REQUIRED
 from reference_gateway.runs import Run, Runs
+from reference_gateway.store.base import StoreError
 from reference_gateway.subscriptions import Subscriptions
 from reference_gateway.upstream import era_of
 
@@ -39,6 +41,8 @@ Context = ServerRequestContext[Any, Any]
 
 MAX_SESSIONS = 4_000
 OPENING = ("initialize", "server/discover")
+
+log = logger("surface")
 
 _raw: ContextVar[list[Json] | None] = ContextVar("raw_result", default=None)
 _current: ContextVar[Run | None] = ContextVar("current_run", default=None)
@@ -72,7 +76,8 @@ class Surface:
         # The SDK's own tracing wraps every message for an exporter that this process does not have.
         server.middleware[:] = [_keep_raw, self._instructs, self._announces, self._arguments_are_an_object]
         inner = server.streamable_http_app(streamable_http_path=path, max_sessions=MAX_SESSIONS)
-        return inner, _Door(Shortcut(inner, self._pipeline, self._connections, self._clock, server.server_info_stamp), self._runs)
+        shortcut = Shortcut(_as_user(inner), self._pipeline, self._connections, self._clock, server.server_info_stamp)
+        return inner, _Door(shortcut, self._runs)
 
     # handlers
 
@@ -190,15 +195,31 @@ async def _keep_raw(ctx: Context, call_next: CallNext) -> HandlerResult:
     return {**sieved, **raw, **({"_meta": meta} if meta else {})}
 
 
+def _as_user(app: ASGIApp) -> ASGIApp:
+    """By this the SDK ties an MCP session to the run that opened it."""
+
+    async def tied(scope: Scope, receive: Receive, send: Send) -> None:
+        user = AuthenticatedUser(AccessToken(token="", client_id=scope[RUN].run, scopes=[]))
+        await app({**scope, "user": user}, receive, send)
+
+    return tied
+
+
 class _Door:
-    """Lets in who holds the token of a run, and ties an MCP session to the run that opened it."""
+    """Lets in who holds the token of a run."""
 
     def __init__(self, app: ASGIApp, runs: Runs) -> None:
         self._app = app
         self._runs = runs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        run = self._run(scope)
+        try:
+            run = self._run(scope)
+        except StoreError as gone:
+            log.error("door_shut", code=gone.code)
+            shut = {"error": {"code": gone.code, "message": gone.message, "where": "store", "fix": gone.fix}}
+            await JSONResponse(shut, status_code=503)(scope, receive, send)
+            return
         if run is None:
             error = {
                 "code": "run_token_invalid",
@@ -208,9 +229,8 @@ class _Door:
             }
             await JSONResponse({"error": error}, status_code=401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
-        user = AuthenticatedUser(AccessToken(token="", client_id=run.run, scopes=[]))
         _current.set(run)
-        await self._app({**scope, RUN: run, "user": user}, receive, send)
+        await self._app({**scope, RUN: run}, receive, send)
 
     def _run(self, scope: Scope) -> Run | None:
         found = [value for key, value in scope["headers"] if key == b"authorization"]

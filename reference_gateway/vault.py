@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from secrets import token_bytes
 
 from cryptography.exceptions import InvalidTag
@@ -31,6 +32,9 @@ _ID_BYTES = 8
 _NONCE_BYTES = 12
 _WRAPPED_BYTES = KEY_BYTES + 16
 _HEADER_BYTES = len(_MAGIC) + _ID_BYTES
+_PRESENT = "vault:present"
+"""The setting that names the key of the last rotation, so that no process goes on sealing under an older one."""
+_NAME_IT = "write the present key into --vault-key-file of every gateway on this store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,10 @@ class _Wrapping:
 class Vault:
     """Sealed credentials in a store. `grant` is the grant's own stable text (see `grant.Grant.key`)."""
 
-    def __init__(self, key: bytes, store: Store, *, defects: Defects | None = None) -> None:
+    def __init__(self, key: bytes, store: Store, *, defects: Defects | None = None, keys: KeySource | None = None) -> None:
+        """`keys`: where to look when another process on the same store has changed the wrapping key."""
         self._wrapping = _Wrapping(key)
+        self._keys = keys
         self._store = store
         self._defects = defects or Defects()
 
@@ -78,6 +84,9 @@ class Vault:
     def put(self, tenant: str, connection: str, grant: str, path: str, secret: str) -> int:
         """Seals and stores; returns the version, which no earlier secret of this path ever had."""
         with self._store.transaction():
+            if not self._up_to_date():
+                where = f"{tenant}/{connection} {path}"
+                raise VaultError("vault_key_wrong", "the wrapping key was changed elsewhere", where, _NAME_IT, http_status=409)
             version = self._store.secret_next_version(tenant, connection, path)
             data_key, nonce = AESGCM.generate_key(bit_length=8 * KEY_BYTES), token_bytes(_NONCE_BYTES)
             sealed = AESGCM(data_key).encrypt(nonce, secret.encode(), self._bound(tenant, connection, grant, path, version))
@@ -96,6 +105,8 @@ class Vault:
         if found is None:
             raise VaultError("vault_secret_missing", "there is no such credential", where, "create the connection again with its credentials")
         version, blob = found
+        if blob.startswith(_MAGIC) and not blob.startswith(self._wrapping.header):
+            self._follow(blob[len(_MAGIC) : _HEADER_BYTES].hex())
         try:
             wrapped, nonce, sealed = _parts(blob, self._wrapping, where)
             data_key = self._wrapping.unwrap(wrapped, self._bound(tenant, connection, path, version))
@@ -129,6 +140,7 @@ class Vault:
         """
         new, counts = _Wrapping(key), Counter[str]()
         with self._store.transaction():
+            self._up_to_date()
             for tenant, connection, path, version, blob in self._store.secrets():
                 where, row = f"{tenant}/{connection} {path}", self._bound(tenant, connection, path, version)
                 under = new if blob.startswith(new.header) else self._wrapping
@@ -140,20 +152,40 @@ class Vault:
                 if under is not new:
                     self._store.secret_put(tenant, connection, path, version, new.wrap(data_key, row) + nonce + sealed)
                     counts[tenant] += 1
+            self._store.setting_put("", _PRESENT, {"key": new.id})
             yield Rotation(dict(counts), self._wrapping.id, new.id)
         self._wrapping = new
 
+    def _up_to_date(self) -> bool:
+        """Whether our key is that of the last rotation, whoever made it; after looking where keys come from."""
+        present = self._store.setting_get("", _PRESENT)
+        return present is None or present["key"] == self.key_id or self._follow(str(present["key"]))
+
+    def _follow(self, wanted: str) -> bool:
+        """Another process on this store changed the key: take over the one of this id, if it is where keys come from."""
+        for key in self._keys.candidates() if self._keys is not None else ():
+            if key_id(key) == wanted:
+                self._wrapping = _Wrapping(key)
+                return True
+        return False
+
     def _bound(self, *place: str | int) -> bytes:
         """The additional data: where a ciphertext belongs, unambiguously."""
-        return _MAGIC if "vault-aad-ignored" in self._defects else _MAGIC + canonical_bytes(list(place))
+        return _MAGIC if "vault-aad-ignored" in self._defects else _place(place)
+
+
+@lru_cache(maxsize=1024)
+def _place(place: tuple[str | int, ...]) -> bytes:
+    """Names only, and asked for at every call."""
+    return _MAGIC + canonical_bytes(list(place))
 
 
 def opened_vault(keys: KeySource, store: Store, defects: Defects | None = None) -> Vault:
     """With rows that are still under the previous key brought under the present one. Raises VaultError; then nothing has changed."""
     key = keys.key()
     if keys.previous_file is None:
-        return Vault(key, store, defects=defects)
-    vault = Vault(load_key(keys.previous_file), store, defects=defects)
+        return Vault(key, store, defects=defects, keys=keys)
+    vault = Vault(load_key(keys.previous_file), store, defects=defects, keys=keys)
     vault.rotate(key)
     return vault
 

@@ -19,6 +19,7 @@ from reference_gateway.bounded import TooLarge, gathered
 from reference_gateway.errors import GatewayError
 from reference_gateway.events import Mark, events
 from reference_gateway.lines import LineBroken, Requests, Response
+from reference_gateway.packing import packed
 
 Json = dict[str, Any]
 OnMessage = Callable[[Json], Awaitable[None]]
@@ -123,16 +124,16 @@ async def post(http: Requests, url: str, message: Json, headers: Mapping[str, st
 
 
 def encode(message: Json) -> bytes:
-    """Integers digit for digit; pure ASCII, so that any text the agent sent survives."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
+    """Integers digit for digit; any text the agent sent survives."""
+    return packed(message)
 
 
 def decode(text: str | bytes) -> Any:
     """JSON that can be passed on: no number that no double carries, no half of a surrogate pair. Raises ValueError."""
     text = text.decode() if isinstance(text, bytes) else text
     try:
-        value = json.loads(text, parse_float=_finite, parse_constant=_no_constant)
-        if _SURROGATE.search(text):
+        value = _DECODER.decode(text)
+        if ("\\u" in text or not text.isascii()) and _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()  # a UnicodeEncodeError is a ValueError
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
@@ -163,6 +164,9 @@ def _finite(literal: str) -> float:
 
 def _no_constant(literal: str) -> float:
     raise ValueError(f"{literal} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 
 
 async def _from_stream(response: Response, request_id: object, limit: int, on_message: OnMessage, mark: Mark) -> Reply | None:

@@ -13,13 +13,14 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from reference_gateway.canonical import canonical_bytes
+from reference_gateway.packing import packed
 from reference_gateway.store.base import AUDIT_PAGE, GENESIS, Document
 
 _UPSERT_DOC = " ON CONFLICT (tenant, name) DO UPDATE SET doc = excluded.doc"
 
 
 def _dump(doc: Document) -> str:
-    return json.dumps(doc, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return packed(doc).decode()
 
 
 def _load(text: object) -> Document:

@@ -25,6 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reference_gateway.app import Gateway, Options, opened_store
+from reference_gateway.door_wire import DoorWire
 
 VERSIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 OPERATOR_TOKEN = "operator-token-for-tests"
@@ -44,7 +45,7 @@ class Served:
         self.socket = socket.socket()
         self.socket.bind(("127.0.0.1", 0))
         self.port: int = self.socket.getsockname()[1]
-        config = uvicorn.Config(app, http="h11", ws="none", lifespan="auto", log_level="error", log_config=None, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(app, http=DoorWire, ws="none", lifespan="auto", log_level="error", log_config=None, timeout_graceful_shutdown=1)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[self.socket])), daemon=True)
 

@@ -44,7 +44,6 @@ COMES_WITH = {
     "_pytest": "pytest",
     "allure_commons": "allure-pytest",
     "anyio": "mcp",
-    "h11": "uvicorn",
     "httpcore2": "httpx2",
     "markupsafe": "jinja2",
     "mcp_types": "mcp",

@@ -72,7 +72,9 @@ def test_a_second_answer_to_one_request_is_not_kept_for_the_next(first: bytes, s
     reader.start()
     reader.feed(first + second)
     assert read(reader) == by_h11(first)
-    assert reader.extra and not reader.between and reader.next() is None
+    assert reader.extra
+    assert not reader.between
+    assert reader.next() is None
 
 
 @given(answers(), st.data())
@@ -93,7 +95,8 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
     reader.feed(b"it")
     assert not reader.between
     reader.ended()
-    assert read(reader) == (200, {"x": "y"}, b"all of it") and not reader.between
+    assert read(reader) == (200, {"x": "y"}, b"all of it")
+    assert not reader.between
 
 
 @pytest.mark.parametrize("head", [b"connection: close\r\n", b"Connection: Close\r\n"])
@@ -101,7 +104,8 @@ def test_a_connection_that_the_other_side_gives_up_is_not_used_again(head: bytes
     reader = Reader()
     reader.start()
     reader.feed(b"HTTP/1.1 200 OK\r\n" + head + b"content-length: 2\r\n\r\nok")
-    assert read(reader)[2] == b"ok" and not reader.between
+    assert read(reader)[2] == b"ok"
+    assert not reader.between
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from rich.table import Table
 from bench.calls import Calls, Path, measure
 from bench.cassette_speed import loading, replaying
 from bench.harness_speed import SUBSET, discovery, gateway_start, harness_run, hashing, help_start
+from bench.pages import many, opened, real_results, written
 from bench.processes import Broken
 from bench.sustain import sustain
 from bench.wire import LEGACY, MODERN
@@ -137,6 +138,29 @@ def cassette_rows(times: int) -> list[Row]:
     ]
 
 
+def page_rows(rounds: int) -> list[Row]:
+    from harness.report.html import document
+
+    results = real_results()
+    wrote, page = written(many(results, 1_000), rounds), document(many(results, 5_000))
+    each = ", ".join(f"{name} {seconds:.2f}" for name, seconds in wrote.seconds.items())
+    rows: list[Row] = [
+        (
+            "reports of 1,000 verdicts written, CPU-s",
+            f"{wrote.default_s:.2f} (all formats {sum(wrote.seconds.values()):.2f})",
+            f"json.dumps {wrote.plain_s:.2f}; {each}",
+            "target < 3 s",
+        )
+    ]
+    seen = opened(page, rounds)
+    what, size = "report.html of 5,000 verdicts opened, s", f"{len(page.encode()) / 1e6:.1f} MB"
+    if seen is None:
+        return [*rows, (what, "not measured: no Chromium or no Playwright here", size, "target < 2 s, < 10 MB")]
+    here, empty = seen
+    beside = f"an empty page {empty.wall_s:.2f} ({empty.cpu_s:.2f} CPU-s)"
+    return [*rows, (what, f"{here.wall_s:.2f} ({here.cpu_s:.2f} CPU-s), {size}", beside, "target < 2 s, < 10 MB")]
+
+
 def run_rows(rounds: int) -> list[Row]:
     whole = harness_run()
     quiet = (*SUBSET, "--report", "none", "--jobs")
@@ -186,6 +210,7 @@ def main() -> int:
         ("starts", lambda: start_rows(5)),
         ("runs", lambda: run_rows(2)),
         ("cassettes", lambda: cassette_rows(5)),
+        ("reports", lambda: page_rows(5)),
     ]
     if options.calls_only:
         parts = parts[:1]

@@ -139,18 +139,69 @@ def test_the_control_an_unescaped_text_is_noticed(opened: Opened, tmp_path: Path
         watched.page.goto(path.as_uri(), wait_until="commit")
 
 
-def test_five_thousand_verdicts_open(opened: Opened, tmp_path: Path) -> None:
-    """And can be searched; how long that takes is measured by `make bench`, not judged here."""
-    verdicts = tuple(injected(n, f"words of scenario {n}").model_copy(update={"outcome": "pass", "findings": ()}) for n in range(5_000))
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """5,000 scenarios, most of which the browser is not asked to draw. How long it takes to open is measured by `make bench`, not judged here."""
+    passed = {"outcome": "pass", "findings": (), "notes": (), "timeline": ()}
+    verdicts = tuple(injected(n, f"word {n} <b>&amp;").model_copy(update=passed if n % 1_000 else {}) for n in range(5_000))
     text = document(results(verdicts))
     assert len(text.encode()) < 10_000_000
-    path = tmp_path / "report.html"
+    path = tmp_path_factory.mktemp("long") / "report.html"
     path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_five_thousand_verdicts_open_and_are_found(opened: Opened, long_page: Path) -> None:
     watched = opened()
-    watched.page.goto(path.as_uri())
-    watched.page.get_by_label("Search everything").fill("words of scenario 4999")
-    assert watched.page.locator("#shown").inner_text() == "1 of 5000 shown"
-    quiet(watched, path.as_uri())
+    page = watched.page
+    page.goto(long_page.as_uri())
+    assert page.locator("#shown").inner_text() == "5000 of 5000 fit, the first 200 are shown"
+    assert page.evaluate("document.getElementsByTagName('*').length") < 20_000
+    for typed in ("word 4999 <b>&amp;", "S-4999["):
+        page.get_by_label("Search everything").fill(typed)
+        assert page.locator("#shown").inner_text() == "1 of 5000 shown"
+        assert page.locator("details.scenario").count() == 1
+    page.get_by_label("Search everything").fill("nbsp")
+    assert page.locator("#shown").inner_text() == "0 of 5000 shown", "what is searched is what is read, not how it is written"
+    page.get_by_label("Search everything").fill("")
+    rows = page.locator("#rows tr")
+    assert rows.count() == 200
+    page.locator("#more-rows").focus()
+    page.keyboard.press("Enter")
+    assert rows.count() == page.locator("#sections > details").count() == 400
+    assert page.evaluate("document.activeElement.closest('tr') === document.querySelectorAll('#rows tr')[200]"), "where reading goes on"
+    assert watched.page.evaluate("window.pwned === undefined")
+    quiet(watched, long_page.as_uri())
+
+
+def test_a_link_leads_to_what_was_not_drawn_yet(opened: Opened, long_page: Path) -> None:
+    page = opened().page
+    page.goto(f"{long_page.as_uri()}#s-S-4000-word-4000-b-amp--f1-recalled")
+    assert page.locator("[id='s-S-4000-word-4000-b-amp--f1-recalled']").is_visible()
+    page.evaluate("location.hash = '#s-S-1234-word-1234-b-amp'")
+    section = page.locator("details[id^='s-S-1234-']")
+    section.wait_for()
+    assert section.evaluate("section => section.open")
+    page.goto(f"{long_page.as_uri()}#%E0%A4%A")  # no such anchor, and not even one that can be read
+    assert page.locator("h1").is_visible()
+
+
+def test_all_of_it_is_printed_and_shown_without_a_script(opened: Opened, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    verdicts = tuple(injected(n, f"words of scenario {n} <b>&amp; more</b>") for n in range(300))
+    path.write_text(document(results(verdicts)), encoding="utf-8")
+    page = opened().page
+    page.goto(path.as_uri())
+    assert page.locator("#sections > details").count() < 300
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#rows tr").count() == page.locator("#sections > details[open]").count() == 300
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#rows tr").count() == 200
+    bare = opened(java_script_enabled=False).page
+    bare.goto(path.as_uri())
+    assert bare.locator("tr[data-for]").count() == bare.locator("details.scenario").count() == 300
+    bare.locator("tr[data-for] a").last.click()
+    assert "scenario 299 <b>&amp; more</b>" in bare.locator("details.scenario").last.inner_text()
 
 
 def injected(n: int, text: str) -> Verdict:

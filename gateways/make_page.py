@@ -1,4 +1,4 @@
-"""docs/gateways.md, generated from what is measured (gateways/measured) and written down (gateways/expected). `--check` compares only."""
+"""docs/gateways.md, generated from what is measured (measured/), written down (expected/) and was known (known.yaml). `--check` compares only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from harness.transparency.comparison import page
+from harness.transparency.known import load_known
+from harness.transparency.page import page
 from harness.transparency.written import read_report
 
 HERE = Path(__file__).resolve().parent
@@ -18,7 +19,7 @@ def text() -> str:
     measured = [HERE / "measured" / f"{target}.json" for target in ORDER]
     reports = [read_report(path) for path in measured if path.is_file()]
     scenarios = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "expected").glob("*.json"))}
-    return page(reports, scenarios)
+    return page(reports, scenarios, load_known(HERE / "known.yaml"))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ Run by `make gateways-light` and by `make gateways`. What each of them is expect
 scenarios' verdicts) and measured/TARGET.json (the transparency report), for the version that targets/TARGET/requirements.txt pins, its
 differences with reasons in targets/TARGET/transparency.yaml; anything else, for better or worse, is news and red. Nothing here skips.
 
-A reviewed change is written down with `python gateways/test_light.py TARGET...`.
+A reviewed change is written down with `python gateways/test_light.py TARGET...`, for the reference gateway too (its report alone, which
+tests/transparency compares).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from harness.model.verdict import Verdict
 from harness.target.light import LightTarget
 from harness.transparency.facts import Report
 from harness.transparency.measure import Seat
+from harness.transparency.page import as_written
 from harness.transparency.render import as_json
 from harness.transparency.report import declaration_of, transparency
 from harness.transparency.written import read_report, stable
@@ -44,12 +46,13 @@ PROTOCOL = "2025-11-25"
 """The newest version that all three speak; a comparison is worth nothing across versions."""
 SCENARIOS = ("MEM-1", "MEM-2", "MEM-3", "MEM-4", "MEM-5")
 LIGHT = ("ctrlrun", "fastmcp", "mcp_proxy")
-OWN = {"ctrlrun": HERE / "scenarios" / "approval-walk.yaml"}
+REFERENCE = "reference"
+OWN = {"ctrlrun": (HERE / "scenarios" / "approval-walk.yaml", HERE / "scenarios" / "approval-retry.yaml")}
 
 
 def plan_of(target: str) -> Plan:
     paths = [HERE.parent / "scenarios" / "memory" / f"{name}.yaml" for name in SCENARIOS]
-    return make_plan((), target=target, protocol=PROTOCOL, paths=[*paths, OWN[target]] if target in OWN else paths)
+    return make_plan((), target=target, protocol=PROTOCOL, paths=[*paths, *OWN.get(target, ())])
 
 
 def told(verdict: Verdict) -> dict[str, Any]:
@@ -140,11 +143,12 @@ def test_nothing_passes_that_was_not_judged(target: str) -> None:
 def write_down(targets: Sequence[str]) -> None:
     for word in targets:
         with tempfile.TemporaryDirectory() as scratch:
-            text = json.dumps(seen(word, Path(scratch)), indent=2, ensure_ascii=False) + "\n"
-            measured = as_json(report_of(word, Path(scratch)))
-        (HERE / "expected" / f"{word}.json").write_text(text, encoding="utf-8")
-        (HERE / "measured" / f"{word}.json").write_text(measured, encoding="utf-8")
+            if word != REFERENCE:
+                (HERE / "expected" / f"{word}.json").write_text(as_written(seen(word, Path(scratch))), encoding="utf-8")
+            report = report_of(word, Path(scratch))
+            (HERE / "measured" / f"{word}.json").write_text(as_json(report), encoding="utf-8")
+        sys.stdout.write("".join(f"{word}: {line}\n" for line in (f"measured as {report.gateway}", *report.news)))
 
 
 if __name__ == "__main__":
-    write_down(sys.argv[1:] or LIGHT)
+    write_down(sys.argv[1:] or (REFERENCE, *LIGHT))

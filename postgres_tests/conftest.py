@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from postgres_tests.server import database
 from reference_gateway.store.postgres import PostgresStore
@@ -22,10 +23,10 @@ def server() -> Iterator[str]:
 def url(server: str) -> Iterator[str]:
     name = f"gateway_{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     yield server.rpartition("/")[0] + f"/{name}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.fixture

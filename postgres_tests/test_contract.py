@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from reference_gateway.audit import verify
 from reference_gateway.store.base import StoreError
@@ -38,9 +39,9 @@ def test_the_suite_is_the_same() -> None:
 def test_not_even_sql_alters_the_audit(store: PostgresStore, url: str) -> None:
     store.audit_append([contract.record()])
     with psycopg.connect(url, autocommit=True) as stranger:
-        for statement in ("UPDATE audit SET hash = ''", "DELETE FROM audit", "TRUNCATE audit"):
+        for statement in (sql.SQL("UPDATE audit SET hash = ''"), sql.SQL("DELETE FROM audit"), sql.SQL("TRUNCATE audit")):
             with pytest.raises(psycopg.errors.IntegrityError, match="append-only"):
-                stranger.execute(statement)  # type: ignore[arg-type]
+                stranger.execute(statement)
     assert len(store.audit_read(None)) == 1
 
 

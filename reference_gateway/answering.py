@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mcp.shared.exceptions import MCPError
 
 from reference_gateway.log import logger
-from reference_gateway.results import INPUT_REQUIRED, Reply
+from reference_gateway.results import INPUT_REQUIRED, PREFIX, Reply
 from reference_gateway.store.base import StoreError
 from reference_gateway.wire import Json
 
@@ -17,12 +17,13 @@ log = logger("surface")
 
 @contextmanager
 def recorded(invocation: str) -> Iterator[None]:
-    """A call that could not be recorded ends as an internal error that names it. Raises MCPError."""
+    """A call that could not be recorded ends as an internal error that names it, and the store's own code. Raises MCPError."""
     try:
         yield
     except StoreError as error:
         log.error("call_not_recorded", code=error.code, invocation=invocation)
-        raise MCPError(-32603, "the gateway could not record the call", {"gateway/invocation": invocation}) from error
+        data = {f"{PREFIX}invocation": invocation, f"{PREFIX}reason": error.code}
+        raise MCPError(-32603, "the gateway could not record the call", data) from error
 
 
 def unwrapped(reply: Reply) -> Json:

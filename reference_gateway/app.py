@@ -100,7 +100,7 @@ class Gateway:
         self._checkpoints = Checkpoints(store, self.clock, file=options.checkpoints, key_file=options.audit_key_file)
         self._checkpoints.start()
         audit.written = self._written
-        self._approvals = Approvals(store, audit, self.clock)
+        self._approvals = Approvals(store, audit, self.clock, defects=defects)
         keys = KeySource(options.vault_key_file, options.vault_key, options.vault_previous_key_file)
         vault = opened_vault(keys, store, defects)
         experiments = Experiments(store, audit, options.experimental, defects)
@@ -109,12 +109,13 @@ class Gateway:
         self._connections = Connections(
             store=store, audit=audit, vault=vault, dialler=dialler, experiments=experiments, clock=self.clock, defects=defects, ids=ids
         )
-        runs = Runs(store, audit, self._approvals, self.clock, ids, leave_waiting="ended-run-waits" in defects)
+        runs = Runs(store, audit, self._approvals, self.clock, ids, defects)
         policies, operators = Policies(store, audit, defects), Operators(store, audit, ids)
-        parts = Parts(store, audit, self._approvals, self._connections, policies, runs, self.clock, ids, defects, Sealer(store, self.clock, ids))
+        sealer = Sealer(store, self.clock, ids, defects)
+        parts = Parts(store, audit, self._approvals, self._connections, policies, runs, self.clock, ids, defects, sealer)
         self._pipeline = Pipeline(parts)
         passing = Passing(parts, self._pipeline)
-        self._subscriptions = Subscriptions(self._connections, self.clock, passing.offering)
+        self._subscriptions = Subscriptions(self._connections, self.clock, passing.offering, defects)
         self._pipeline.attend = self._subscriptions.attend
         self._decisions = Decisions(parts, self._pipeline, runs)
         self._mcp, self._agents = Surface(runs, self._connections, self._pipeline, self.clock, passing, self._subscriptions).app()

@@ -134,6 +134,8 @@ async def walk(fetch: FetchPage, defects: Defects) -> tuple[list[Json], int]:
             break
         if not isinstance(cursor, str):
             raise CatalogError("provider_protocol", "a cursor of the tool list is not text", fix="mend the provider")
+        if cursor in seen and "cursor-loop-accepted" in defects:
+            break
         if cursor in seen or len(pages) >= MAX_PAGES:
             what = "repeats a cursor" if cursor in seen else f"has more than {MAX_PAGES} pages"
             raise CatalogError("mcp_catalog_pagination", f"the provider's tool list {what}", fix="mend the provider's pagination")
@@ -155,13 +157,13 @@ def distinct(tools: Iterable[object], defects: Defects) -> tuple[list[Json], dic
     dropped: dict[str, int] = {}
     for tool in tools:
         name = tool.get("name") if isinstance(tool, dict) else None
-        if not isinstance(tool, dict) or not isinstance(name, str) or not name.strip():
+        if not isinstance(tool, dict) or not isinstance(name, str) or not (name.strip() or "nameless-listed" in defects):
             dropped["nameless"] = dropped.get("nameless", 0) + 1
         elif deeper_than(tool, MAX_DEPTH):
             dropped["too_deep"] = dropped.get("too_deep", 0) + 1
         elif find_invalid_x_mcp_header(tool.get("inputSchema")) is not None:
             dropped["unusable_headers"] = dropped.get("unusable_headers", 0) + 1  # which header a call would need cannot be told
-        elif name in kept:
+        elif name in kept and "duplicate-last-wins" not in defects:
             dropped["duplicate"] = dropped.get("duplicate", 0) + 1
         else:
             kept[name] = tool

@@ -96,10 +96,9 @@ class Checkpoints:
         mark: Document = {"kind": KIND, "seq": seq, "hash": last, "at": stamp(self._clock.now()), "key": self.public_key}
         return {**mark, "signature": base64.b64encode(self._key.sign(canonical_bytes(mark))).decode("ascii")}
 
-    def export(self) -> Iterator[bytes]:
-        """The whole log as JSON lines, closed by a mark of its end: what `audit verify` reads, anywhere and at any time."""
+    def export(self, after: int = 0) -> Iterator[bytes]:
+        """The log after that record as JSON lines, closed by a mark of its end: what `audit verify` reads, anywhere and at any time."""
         mark = self.made()
-        after = 0
         while after < mark["seq"]:
             records = [each for each in self._store.audit_read(None, after=after, limit=AUDIT_PAGE) if each["seq"] <= mark["seq"]]
             if not records:

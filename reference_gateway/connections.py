@@ -120,9 +120,10 @@ class Connections:
                 continue
             prefix = connection.exposed("")
             bare = name.removeprefix(prefix)
-            if not name.startswith(prefix) and len(run.connections) > 1:
+            alone = len(run.connections) == 1 or "bare-name-guessed" in self._defects
+            if not name.startswith(prefix) and not alone:
                 continue
-            tool = connection.catalog.tools.get(bare) or (connection.catalog.tools.get(name) if len(run.connections) == 1 else None)
+            tool = connection.catalog.tools.get(bare) or (connection.catalog.tools.get(name) if alone else None)
             if tool is not None and tool.status != "removed":
                 return Route(connection, tool, tool.name)
             nearest = Route(connection, None, bare)
@@ -340,7 +341,7 @@ class Connections:
         own = connection.settings
         try:
             for path in own.credential_paths:
-                self._vault.get(connection.tenant, own.name, own.grant.key, path)
+                self._vault.check(connection.tenant, own.name, own.grant.key, path)
         except VaultError as error:
             log.warning("credential_unusable", code=error.code, where=error.where)
             return "grant_credential_invalid"

@@ -125,7 +125,11 @@ class _Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         given = [value for key, value in headers if key == b"authorization"]
-        who = self._who(given[0]) if len(given) == 1 else None
+        try:
+            who = self._who(given[0]) if len(given) == 1 else None
+        except GatewayError as error:  # the store, which knows the operators, is gone
+            await _error(error.http_status, error.code, error.message, "store", error.fix)(scope, receive, send)
+            return
         if who is None:
             answer = _error(401, "operator_unauthorized", "the operator's token is required", "Authorization", "send it as a bearer token")
             answer.headers["WWW-Authenticate"] = "Bearer"

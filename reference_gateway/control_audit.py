@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from reference_gateway.checkpoints import Checkpoints
-from reference_gateway.control_tenants import Handler
+from reference_gateway.control_tenants import Handler, query_of, whole_number
 
 
 class AuditRoutes:
@@ -16,8 +16,9 @@ class AuditRoutes:
     def routes(self) -> list[tuple[str, str, Handler]]:
         return [("GET", "/audit/export", self.export), ("GET", "/audit/key", self.key)]
 
-    async def export(self, _: Request) -> Response:
-        return StreamingResponse(self._checkpoints.export(), media_type="application/jsonl")
+    async def export(self, request: Request) -> Response:
+        after = whole_number(query_of(request, "after"), "after", 0, 2**62)
+        return StreamingResponse(self._checkpoints.export(after), media_type="application/jsonl")
 
     async def key(self, _: Request) -> Response:
         return JSONResponse({"key": self._checkpoints.public_key, "checkpoints": self._checkpoints.state})

@@ -154,7 +154,7 @@ class TenantRoutes:
 
     async def reviews(self, request: Request) -> Response:
         connection = self.connection_of(request)
-        state = _query(request, "state").get("state")
+        state = query_of(request, "state").get("state")
         if state is not None and state not in REVIEW_STATES:
             raise invalid("there is no such state", "state", f"use one of: {', '.join(REVIEW_STATES)}")
         return JSONResponse({"reviews": [each.doc() for each in connection.reviews if state in (None, each.state)]})
@@ -214,7 +214,7 @@ class TenantRoutes:
 
     async def approvals(self, request: Request) -> Response:
         tenant = self.tenant_of(request)
-        query = _query(request, "run", "state")
+        query = query_of(request, "run", "state")
         state = query.get("state")
         if state is not None and state not in STATES:
             raise invalid("there is no such state", "state", f"use one of: {', '.join(STATES)}")
@@ -241,15 +241,15 @@ class TenantRoutes:
 
     async def audit(self, request: Request) -> Response:
         tenant = self.tenant_of(request)
-        query = _query(request, "run", "after", "limit")
-        after = _number(query, "after", 0, 2**62)
-        limit = _number(query, "limit", AUDIT_PAGE, AUDIT_PAGE)
+        query = query_of(request, "run", "after", "limit")
+        after = whole_number(query, "after", 0, 2**62)
+        limit = whole_number(query, "limit", AUDIT_PAGE, AUDIT_PAGE)
         records = self._audit.read(tenant, run=query.get("run"), after=after, limit=limit)
         seq, digest = self._audit.head()
         return JSONResponse({"records": records, "head": {"seq": seq, "hash": digest}})
 
 
-def _query(request: Request, *known: str) -> dict[str, str]:
+def query_of(request: Request, *known: str) -> dict[str, str]:
     """Each parameter once, and none that is not known."""
     found: dict[str, Any] = {}
     for key, value in request.query_params.multi_items():
@@ -261,7 +261,8 @@ def _query(request: Request, *known: str) -> dict[str, str]:
     return found
 
 
-def _number(query: dict[str, str], name: str, default: int, maximum: int) -> int:
+def whole_number(query: dict[str, str], name: str, default: int, maximum: int) -> int:
+    """Raises GatewayError `invalid_field`; what is above `maximum` is `maximum`."""
     text = query.get(name)
     if text is None:
         return default

@@ -75,7 +75,7 @@ class Holding:
             known = self._approvals.find_identical(call.run.run, call.target.name, call.entry.name, call.digest)
             if call.request_state is not None and (known is None or known.id != call.request_state):
                 return self._deny(call, "invalid_arguments", "requestState does not belong to this call")
-            if known is None or known.state in AGAIN:
+            if known is None or known.state in AGAIN or self._forgotten(known):
                 return await self._hold(call)
             call.approval = known
             if known.state in OPEN and call.run.waiting == "hold":
@@ -83,6 +83,11 @@ class Holding:
                 call.request_state = None
                 continue
             return self._known(call, known)
+
+    def _forgotten(self, known: Approval) -> bool:
+        """For the defects that ask a person once more."""
+        declined = "decline-forgotten" in self._defects and known.state == "rejected"
+        return declined or ("asks-twice" in self._defects and known.state in OPEN)
 
     def remembered(self, call: Call) -> Reply | None:
         """What the identical call brought, for the defect that asks memory before permission."""

@@ -61,7 +61,8 @@ class Passing:
     def offering(self, run: Run, offer: str) -> list[Connection]:
         """Connections of the run, in its order, that pass this on."""
         found = [self._parts.connections.find(run.tenant, name) for name in run.connections]
-        return [each for each in found if each is not None and offer in each.settings.offers and isinstance(each.client, McpProvider)]
+        everything = "offers-ignored" in self._parts.defects
+        return [each for each in found if each is not None and (everything or offer in each.settings.offers) and isinstance(each.client, McpProvider)]
 
     async def capabilities(self, run: Run, era: Era) -> Json:
         """What this run is told that it can use besides tools: what its connections' providers offer, as far as it is passed on."""
@@ -126,7 +127,7 @@ class Passing:
         self, run: Run, connection: Connection, method: str, params: Json, era: Era, agent: Agent, progress: Progress | None
     ) -> Json:
         decision = self._pipeline.decision(run, connection, ALL)
-        if decision.verdict != "allow":
+        if decision.verdict != "allow" and "passing-ungoverned" not in self._parts.defects:
             self._record(run, connection, method, "denied", decision.reason, {})
             raise MCPError(INVALID_PARAMS, REFUSALS.get(decision.reason, "This is not permitted."), {f"{PREFIX}reason": decision.reason})
         began = self._parts.clock.monotonic()

@@ -172,6 +172,7 @@ class Pipeline:
 
     async def validate_arguments(self, call: Call) -> Reply | None:
         problem = call.unsound or self._validators.problem(call.entry.schema_hash, call.entry.input_schema, call.arguments)
+        problem = call.unsound if "arguments-unchecked" in self._parts.defects else problem
         problem = problem or call.target.client.objection(call.entry.name, call.arguments) or self._set_timeout(call)
         if not problem and call.decision is not None and call.decision.verdict == "allow" and (wrong := rounds(call, self._parts.sealer)):
             self._deny(call, "invalid_arguments")
@@ -214,12 +215,7 @@ class Pipeline:
     async def record_intent(self, call: Call) -> Reply | None:
         """Durable before anything leaves. The call first waits for its turn at this provider; what allowed it must still do so then."""
         waits = call.target.slots.taken
-        try:
-            with Deadline(self._parts.clock, call.timeout_s or MAX_TIMEOUT_S) as deadline:
-                await call.holds.enter_async_context(call.target.slots.one())
-        except Busy:
-            return self._deny(call, "rate_limited")
-        if deadline.expired:
+        if not await self._has_turn(call):
             return self._deny(call, "rate_limited")
         await prepared(call.target.client, self._parts.clock, call.timeout_s or MAX_TIMEOUT_S)
         if (reason := call.target.client.unready() or self._parts.connections.unready(call.target)) is not None:
@@ -232,6 +228,18 @@ class Pipeline:
         else:
             self._started(call)
         return None
+
+    async def _has_turn(self, call: Call) -> bool:
+        slots = call.target.slots
+        if not slots.taken:  # most calls: nothing to wait for, and no deadline to set
+            await call.holds.enter_async_context(slots.one())
+            return True
+        try:
+            with Deadline(self._parts.clock, call.timeout_s or MAX_TIMEOUT_S) as deadline:
+                await call.holds.enter_async_context(slots.one())
+        except Busy:
+            return False
+        return not deadline.expired
 
     def intend(self, call: Call) -> None:
         """The record without which nothing leaves. Raises StoreError."""

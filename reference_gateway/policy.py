@@ -64,6 +64,8 @@ class Policies:
             try:
                 read.append(PolicyBody.model_validate(doc))
             except ValidationError:
+                if "unreadable-policy-ignored" in self._defects:
+                    continue
                 return Rules((), readable=False)
         if "policy-ignores-risk" in self._defects:
             read = [policy for policy in read if policy.risks is None]

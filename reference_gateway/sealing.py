@@ -13,6 +13,7 @@ import hmac
 import json
 
 from reference_gateway.clock import Clock
+from reference_gateway.defects import Defects
 from reference_gateway.ids import Ids
 from reference_gateway.store.base import Store
 
@@ -23,8 +24,9 @@ _SETTING = "sealing:key"
 class Sealer:
     """The key is the store's, so that every process on it knows what another sealed."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: Ids, defects: Defects | None = None) -> None:
         self._store = store
+        self._defects = defects or Defects()
         self._clock = clock
         self._ids = ids
 
@@ -37,6 +39,8 @@ class Sealer:
     def opened(self, sealed: str, belongs: tuple[str, ...]) -> tuple[bool, str | None]:
         """Whether it is one of ours for exactly this, not expired; and the provider's own state."""
         body, _, mark = sealed.rpartition(".")
+        if "state-unchecked" in self._defects:
+            return True, sealed
         if not hmac.compare_digest(mark.encode(), self._mark(body, belongs).encode()):
             return False, None
         try:
@@ -46,6 +50,8 @@ class Sealer:
         return expires > self._clock.now().timestamp(), state
 
     def _mark(self, body: str, belongs: tuple[str, ...]) -> str:
+        if "state-of-another-run" in self._defects:
+            belongs = (belongs[0], *belongs[2:])
         return hmac.new(self._key(), json.dumps([body, *belongs]).encode(), hashlib.sha256).hexdigest()
 
     def _key(self) -> bytes:

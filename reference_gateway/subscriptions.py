@@ -25,6 +25,7 @@ from reference_gateway.agents import said
 from reference_gateway.clock import Clock
 from reference_gateway.connection import Connection
 from reference_gateway.connections import Connections
+from reference_gateway.defects import Defects
 from reference_gateway.errors import GatewayError
 from reference_gateway.hearing import Hearing
 from reference_gateway.naming import Names
@@ -66,8 +67,9 @@ class _Announced:
 class Subscriptions:
     """`offering` names the connections of a run that let something cross."""
 
-    def __init__(self, connections: Connections, clock: Clock, offering: Callable[[Run, str], list[Connection]]) -> None:
+    def __init__(self, connections: Connections, clock: Clock, offering: Callable[[Run, str], list[Connection]], defects: Defects) -> None:
         self._connections = connections
+        self._defects = defects
         self._clock = clock
         self._offering = offering
         self._hearers: OrderedDict[object, _Hearer] = OrderedDict()
@@ -159,7 +161,7 @@ class Subscriptions:
 
     def _heard(self, key: tuple[str, str], method: str, params: Json) -> None:
         connection = self._connections.find(*key)
-        if connection is None:
+        if connection is None or (method == TOOLS and "list-changed-ignored" in self._defects):
             return
         if method != TOOLS:
             if len(self._passing_on) < MAX_HEARERS:
@@ -180,6 +182,10 @@ class Subscriptions:
                 await self._clock.sleep(announced.looked[0] + WINDOW_S - self._clock.monotonic())
             announced.looked.append(self._clock.monotonic())
             times, announced.times = announced.times, 0
+            if "list-changed-believed" in self._defects:
+                self._connections.record(connection, "list_changed", {"announced": times, "pages": 0}, reason="list_changed")
+                await self._pass_on(connection, TOOLS, {})
+                continue
             try:
                 found, changes = await self._connections.refresh(connection)
             except GatewayError:

@@ -88,13 +88,13 @@ class Surface:
         return types.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
 
     def _visible(self, run: Run) -> list[tuple[Connection, Tool]]:
-        rules = self._pipeline.rules(run)
+        rules, hides = self._pipeline.rules(run), not self._pipeline.broken("refused-shown")
         connections = [found for name in run.connections if (found := self._connections.find(run.tenant, name)) is not None]
         return [
             (connection, tool)
             for connection in connections
             for tool in connection.catalog.listed()
-            if self._pipeline.decision(run, connection, tool, rules).visible
+            if not hides or self._pipeline.decision(run, connection, tool, rules).visible
         ]
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from secrets import token_bytes
 
@@ -39,6 +41,13 @@ class KeySource:
     def key(self) -> bytes:
         """Raises VaultError `vault_key_unusable`."""
         return load_key(self.file, self.environment)
+
+    def candidates(self) -> Iterator[bytes]:
+        """What the files hold now, the present key first: one of them may be what another process changed to. A file that cannot be read is none."""
+        for file in (self.file, self.previous_file):
+            if file is not None:
+                with contextlib.suppress(VaultError):
+                    yield load_key(file)
 
     def next(self) -> bytes:
         """The key to change to: what the file holds now. Raises VaultError, also where the key cannot be changed while running."""

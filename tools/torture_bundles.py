@@ -26,6 +26,7 @@ from harness.bundle.envelope import opened, seal
 from harness.bundle.sealing import make_bundle, verify_bundle
 from harness.engine.evidence_log import parse_evidence
 from harness.errors import HarnessError, LoadError
+from harness.model.digest import json_digest
 
 Odds = random.Random
 
@@ -43,7 +44,7 @@ class Bench:
 
 def bench(evidence: bytes) -> Bench:
     key = Ed25519PrivateKey.generate()
-    genuine = make_bundle(evidence, key, EVIDENCE)
+    genuine = make_bundle(evidence, key, EVIDENCE).content
     return Bench(evidence, genuine, unpack(genuine, MEMBERS), key, Ed25519PrivateKey.generate())
 
 
@@ -152,18 +153,18 @@ def _evidence_altered(b: Bench, odds: Odds) -> bytes:
 def evidence_altered_with_its_results(b: Bench, odds: Odds) -> bytes:
     """Consistent in everything but the signature, which stays that of the original."""
     evidence = _evidence_altered(b, odds)
-    _, members = derived(parse_evidence(evidence, EVIDENCE))
+    _, _, members = derived(parse_evidence(evidence, EVIDENCE))
     return pack({**members, EVIDENCE: evidence, ENVELOPE: b.members[ENVELOPE]})
 
 
 def signed_again_by_a_stranger(b: Bench, odds: Odds) -> bytes:
     """Consistent through and through, or not even altered; only the signer is another."""
     evidence = odds.choice([b.evidence, _evidence_altered(b, odds)])
-    return make_bundle(evidence, b.stranger, EVIDENCE)
+    return make_bundle(evidence, b.stranger, EVIDENCE).content
 
 
 def signed_by_a_stranger_in_our_name(b: Bench, odds: Odds) -> bytes:
-    foreign = json.loads(unpack(make_bundle(b.evidence, b.stranger, EVIDENCE), MEMBERS)[ENVELOPE])
+    foreign = json.loads(unpack(make_bundle(b.evidence, b.stranger, EVIDENCE).content, MEMBERS)[ENVELOPE])
     foreign["signatures"][0]["keyid"] = json.loads(b.members[ENVELOPE])["signatures"][0]["keyid"]
     return pack({**b.members, ENVELOPE: json.dumps(foreign, separators=(",", ":")).encode() + b"\n"})
 
@@ -180,14 +181,14 @@ def evidence_not_of_results(b: Bench, odds: Odds) -> bytes:
     """Signed with the right key, but the results are those of other evidence, from which other results follow."""
     while True:
         evidence = _evidence_altered(b, odds)
-        _, members = derived(parse_evidence(evidence, EVIDENCE))
+        _, _, members = derived(parse_evidence(evidence, EVIDENCE))
         if any(members[name] != b.members[name] for name in members):
             return _resealed(b, {**b.members, EVIDENCE: evidence}, odds)
 
 
 def _resealed(b: Bench, members: dict[str, bytes], odds: Odds) -> bytes:
     members.pop(ENVELOPE)
-    results, _ = derived(parse_evidence(b.evidence, EVIDENCE))
+    results, _, _ = derived(parse_evidence(b.evidence, EVIDENCE))
     return pack({**members, ENVELOPE: seal(statement(results, members), b.key)})
 
 
@@ -218,6 +219,46 @@ def envelope_altered(b: Bench, odds: Odds) -> bytes:
     return pack({**b.members, ENVELOPE: json.dumps(data, separators=(",", ":")).encode() + b"\n"})
 
 
+def audit_told_otherwise(b: Bench, odds: Odds) -> bytes:
+    """Everything made anew and signed with the right key; but the audit log, or what the evidence says of it, is not what the gateway signed."""
+    lines = [json.loads(line) for line in b.evidence.splitlines()]
+    log = next(line for line in lines if line["kind"] == "audit_log")
+    mine = [line for line in lines if line["kind"] == "audit"]
+    exported = log["export"].splitlines(keepends=True)
+    way = odds.randrange(7)
+    if way == 0:  # a record of the log is left out, doubled or stands elsewhere
+        at = odds.randrange(len(exported) - 1)
+        record = exported.pop(at)
+        exported[at + 1 : at + 1] = odds.choice([[], [record], [record, record]])
+        exported = exported if exported != log["export"].splitlines(keepends=True) else exported[1:]
+    elif way == 1:  # a record of the log says something else, and the chain is made to fit
+        exported = _rechained(exported, odds.randrange(len(exported) - 1))
+    elif way == 2:  # its end is cut off
+        exported = exported[: odds.randrange(len(exported))] or ["{}\n"]
+    elif way == 3:  # signed by another key than the gateway's own
+        log["key"] = base64.b64encode(odds.randbytes(32)).decode()
+    elif way == 4:  # what the verdict rests on says something else
+        odds.choice(mine)["record"]["outcome"] = "invented"
+    elif way == 5:  # what the verdict rests on lacks a record
+        lines.remove(odds.choice(mine[:-1]))
+    else:  # the checkpoints are another log's
+        log["checkpoints"] = log["checkpoints"].replace('"hash":"', f'"hash":"{odds.randrange(10)}', 1)
+    log["export"] = "".join(exported)
+    return make_bundle("".join(json.dumps(line) + "\n" for line in lines).encode(), b.key, EVIDENCE).content
+
+
+def _rechained(exported: list[str], changed: int) -> list[str]:
+    """The same log with another word in one record, its chain consistent again; the gateway's signature is the one thing that cannot be made."""
+    found, before = [], "0" * 64
+    for number, record in enumerate(map(json.loads, exported[:-1])):
+        record.pop("hash")
+        record |= {"prev_hash": before} | ({"actor": "agent:somebody-else"} if number == changed else {})
+        before = json_digest(record)
+        found.append(json.dumps(record | {"hash": before}) + "\n")
+    end = json.loads(exported[-1]) | {"hash": before}
+    return [*found, json.dumps(end) + "\n"]
+
+
 KINDS: tuple[Callable[[Bench, Odds], bytes], ...] = (
     bit_flipped,
     bit_flipped_in_the_directory,
@@ -238,6 +279,7 @@ KINDS: tuple[Callable[[Bench, Odds], bytes], ...] = (
     evidence_not_of_results,
     statement_of_another_kind,
     envelope_altered,
+    audit_told_otherwise,
 )
 
 
@@ -265,7 +307,7 @@ def torture(b: Bench, tampered: int, clean: int, seed: int = 7) -> tuple[Counter
         key = Ed25519PrivateKey.generate()
         made["clean"] += 1
         try:
-            verify_bundle(make_bundle(b.evidence, key, EVIDENCE), key.public_key())
+            verify_bundle(make_bundle(b.evidence, key, EVIDENCE).content, key.public_key())
         except HarnessError as error:
             wrong.append(f"refused: clean number {number}: {error}")
     return made, wrong

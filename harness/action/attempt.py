@@ -19,12 +19,14 @@ Role = Literal["owner", "operator", "viewer", "outsider"]
 class Params(Frozen):
     """`of`: the step whose call waits. `role`: `owner` of the gateway, `operator` or `viewer` of this tenant, or `outsider`: operator of another one.
 
-    `as`: who they are. The owner decides under that name; the others have a name and a token of their own, good for this step alone.
+    `door`: this tenant's, or (`home`) the tenant's where that operator is one. `as`: who they are. The owner decides under that name; the others
+    have a name and a token of their own, good for this step alone.
     """
 
     target: Literal["approve", "reject", "read_approval"]
     of: str
     role: Role = "owner"
+    door: Literal["here", "home"] = "here"
     as_: str = Field(default="reviewer", alias="as")
 
 
@@ -76,7 +78,8 @@ class Attempt(Verb[Params]):
         if made.refused or not isinstance(made.body, dict):
             raise HarnessError(f"no operator could be made: {made.refused}", where=f"POST /tenants/{home}/operators", fix="see gateway.log")
         try:
-            return await door.operate(stage.tenant, params.target, approval, {}, token=str(made.body["token"]))
+            tenant = stage.tenant if params.door == "here" else home
+            return await door.operate(tenant, params.target, approval, {}, token=str(made.body["token"]))
         finally:
             await door.operate(home, "remove_operator", params.as_)
 

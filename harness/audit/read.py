@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from harness.errors import LoadError
 from harness.model.digest import NotCanonical, canonical_text, loads_exact
@@ -43,10 +41,15 @@ class Exported:
 
 def read_export(path: Path) -> Exported:
     """Raises LoadError when it cannot be read, is too large, or holds nothing at all."""
+    return parse_export(_content(path), str(path))
+
+
+def parse_export(content: bytes, where: str) -> Exported:
+    """As `read_export`, of a log that is in memory."""
     records: list[tuple[int, Mapping[str, Any]]] = []
     marks: list[Mark] = []
     broken: list[int] = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(_lines(content), start=1):
         found = _object(line)
         if found is None:
             broken.append(number)
@@ -58,48 +61,38 @@ def read_export(path: Path) -> Exported:
         else:
             broken.append(number)
     if not records and not marks:
-        raise LoadError("no audit record and no checkpoint in it", where=str(path), fix="give the answer of GET /operator/v1/audit/export")
+        raise LoadError("no audit record and no checkpoint in it", where=where, fix="give the answer of GET /operator/v1/audit/export")
     return Exported(tuple(records), tuple(marks), tuple(broken))
 
 
 def read_marks(path: Path) -> tuple[Mark, ...]:
     """Raises LoadError for an unreadable file or a line that is no checkpoint; a last line cut short by a crash is passed over."""
+    return parse_marks(_content(path), str(path))
+
+
+def parse_marks(content: bytes, where: str) -> tuple[Mark, ...]:
+    """As `read_marks`, of checkpoints that are in memory."""
     marks = []
-    lines = _lines(path, keep_unended=False)
+    lines = _lines(content, keep_unended=False)
     for number, line in enumerate(lines, start=1):
         found = _object(line)
         mark = _mark(found, number) if found is not None and found.get("kind") == KIND else None
         if mark is None:
-            raise LoadError("not a checkpoint", where=f"{path}:{number}", fix="give the file that the gateway wrote under --checkpoints, unedited")
+            raise LoadError("not a checkpoint", where=f"{where}:{number}", fix="give the file that the gateway wrote under --checkpoints, unedited")
         marks.append(mark)
     return tuple(marks)
 
 
-def read_key(text: str) -> str:
-    """A public key as the gateway tells it (base64 of 32 bytes), or a file that holds it so or as PEM. Raises LoadError."""
-    path = Path(text)
-    try:
-        content = path.read_text(encoding="ascii") if len(text) < 4096 and path.is_file() else text
-        if "-----BEGIN" in content:
-            key = load_pem_public_key(content.encode())
-            if not isinstance(key, Ed25519PublicKey):
-                raise ValueError("not an Ed25519 key")
-            return base64.b64encode(key.public_bytes_raw()).decode("ascii")
-        raw = base64.b64decode(content.strip(), validate=True)
-        if len(raw) != 32:
-            raise ValueError("not 32 bytes")
-    except (OSError, ValueError, binascii.Error) as error:
-        raise LoadError("not an Ed25519 public key", where="--key", fix="give what GET /operator/v1/audit/key answers, or a PEM file") from error
-    return base64.b64encode(raw).decode("ascii")
-
-
-def _lines(path: Path, *, keep_unended: bool = True) -> list[bytes]:
+def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > LARGEST:
             raise LoadError(f"larger than {LARGEST >> 20} MiB", where=str(path), fix="export the log in a form that can be read here")
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise LoadError(f"cannot be read: {error.strerror}", where=str(path), fix="name a readable file") from error
+
+
+def _lines(content: bytes, *, keep_unended: bool = True) -> list[bytes]:
     lines = content.split(b"\n")
     last = lines.pop()
     return [*lines, last] if last and keep_unended else lines

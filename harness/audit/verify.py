@@ -19,9 +19,13 @@ MOST = 1000
 """Findings that are listed; a log that was thrown into disorder would have one a line."""
 
 
-def verify(log: Exported, where: str, *, key: str | None = None, kept: Sequence[Mark] = ()) -> tuple[Finding, ...]:
-    """`key`: the gateway's public key, base64. Without it nobody vouches for the end of the log, which is an error finding: we cannot tell."""
-    found = [*_lines(log, where), *_chain(log, where), *_end(log, where, key), *_kept(log, where, key, kept)]
+def verify(log: Exported, where: str, *, key: str | None = None, kept: Sequence[Mark] = (), begun: Mark | None = None) -> tuple[Finding, ...]:
+    """`key`: the gateway's public key, base64. Without it nobody vouches for the end of the log, which is an error finding: we cannot tell.
+
+    `begun`: the checkpoint after which the log was exported; None for a log that is whole.
+    """
+    start = (begun.seq, begun.hash) if begun is not None else (0, GENESIS)
+    found = [*_lines(log, where), *_chain(log, where, start), *_end(log, where, key, start), *_kept(log, where, key, kept, start)]
     return tuple(found[:MOST])
 
 
@@ -37,8 +41,8 @@ def _lines(log: Exported, where: str) -> Iterator[Finding]:
         yield _finding("audit-line-unreadable", "this line is neither a record nor a checkpoint", f"{where}:{line}", _COMPARE)
 
 
-def _chain(log: Exported, where: str) -> Iterator[Finding]:
-    expected, before = 1, GENESIS
+def _chain(log: Exported, where: str, start: tuple[int, str]) -> Iterator[Finding]:
+    expected, before = start[0] + 1, start[1]
     for line, record in log.records:
         here, seq = f"{where}:{line}", record["seq"]
         if seq != expected:
@@ -58,9 +62,9 @@ def _hash(record: Mapping[str, Any]) -> str:
         return ""
 
 
-def _end(log: Exported, where: str, key: str | None) -> Iterator[Finding]:
+def _end(log: Exported, where: str, key: str | None, start: tuple[int, str]) -> Iterator[Finding]:
     """The last line must be a checkpoint of the last record."""
-    last = log.records[-1][1] if log.records else {"seq": 0, "hash": GENESIS}
+    last = log.records[-1][1] if log.records else {"seq": start[0], "hash": start[1]}
     final = log.marks[-1] if log.marks else None
     if final is None or (log.records and final.line < log.records[-1][0]):
         yield _finding("audit-end-missing", "the file does not end with a checkpoint: its end may have been cut off", where, _COMPARE)
@@ -83,8 +87,8 @@ def _authentic(mark: Mark, where: str, key: str | None) -> Iterator[Finding]:
         yield _finding("audit-signature-stranger", f"the checkpoint of record {mark.seq} is signed by another key", where, _COMPARE)
 
 
-def _kept(log: Exported, where: str, key: str | None, kept: Sequence[Mark]) -> Iterator[Finding]:
-    hashes = {record["seq"]: record["hash"] for _, record in log.records} | {0: GENESIS}
+def _kept(log: Exported, where: str, key: str | None, kept: Sequence[Mark], start: tuple[int, str]) -> Iterator[Finding]:
+    hashes = {record["seq"]: record["hash"] for _, record in log.records} | dict([start])
     newest = max(hashes)
     for mark in kept:
         here = f"checkpoints:{mark.line}"

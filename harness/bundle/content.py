@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.bundle.audit_logs import AuditLogs, audit_logs
 from harness.engine.judge import judge
 from harness.model.evidence import AuditRecord, EvidenceRecord, ProcessRecord, RunRecord
 from harness.model.verdict import Results
@@ -19,16 +20,16 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 
 
-def derived(records: Sequence[EvidenceRecord]) -> tuple[Results, dict[str, bytes]]:
-    """The results, and every member that follows from the evidence. Raises LoadError when there is nothing to judge."""
-    results = judge(records)
+def derived(records: Sequence[EvidenceRecord]) -> tuple[Results, AuditLogs, dict[str, bytes]]:
+    """The results, the audit logs as checked, and every member that follows from the evidence. Raises LoadError when there is nothing to judge."""
+    results, logs = judge(records), audit_logs(records)
     members = {
         "results.json": results_document(results),
         "drift.json": _json({"schema": "bundle-drift/v1", "findings": _drift(results)}),
-        "audit.json": _json({"schema": "bundle-audit/v1", "checkpoints": _checkpoints(records)}),
+        "audit.json": _json({"schema": "bundle-audit/v2", "logs": logs.document(), "items": _items(records, logs)}),
         "environment.json": _json({"schema": "bundle-environment/v1", "runs": _environment(records)}),
     }
-    return results, {name: text.encode("utf-8") for name, text in members.items()}
+    return results, logs, {name: text.encode("utf-8") for name, text in members.items()}
 
 
 def statement(results: Results, members: Mapping[str, bytes]) -> bytes:
@@ -69,14 +70,21 @@ def _drift(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def _checkpoints(records: Sequence[EvidenceRecord]) -> list[dict[str, Any]]:
-    """Per plan item: how many audit records, the range of their numbers, and the last link of their chain."""
+def _items(records: Sequence[EvidenceRecord], logs: AuditLogs) -> list[dict[str, Any]]:
+    """Per plan item: how many audit records, the range of their numbers, the last link of their chain, and whether a signed log vouches for them."""
     items: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         if isinstance(record, AuditRecord):
             items.setdefault(record.item, []).append(record.record)
     return [
-        {"item": item, "records": len(found), "first": found[0].get("seq"), "last": found[-1].get("seq"), "hash": found[-1].get("hash")}
+        {
+            "item": item,
+            "records": len(found),
+            "first": found[0].get("seq"),
+            "last": found[-1].get("seq"),
+            "hash": found[-1].get("hash"),
+            "vouched": item not in logs.unvouched,
+        }
         for item, found in items.items()
     ]
 

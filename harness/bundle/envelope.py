@@ -100,18 +100,6 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def public_key(path: Path) -> Ed25519PublicKey:
-    """From PEM. Raises LoadError."""
-    fix = "give the .pub file of who signed it"
-    try:
-        key = serialization.load_pem_public_key(_read(path, fix))
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise LoadError("this is no public key", where=str(path), fix=fix) from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise LoadError("this public key is not Ed25519", where=str(path), fix=fix)
-    return key
-
-
 def _read(path: Path, fix: str) -> bytes:
     try:
         return path.read_bytes()

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 import harness
 from harness.bundle.archive import LIMIT, pack, tampered, unpack
+from harness.bundle.audit_logs import AuditLogs
 from harness.bundle.content import DERIVED, ENVELOPE, EVIDENCE, MEMBERS, derived, sha256, statement
 from harness.bundle.envelope import key_id, opened, seal
 from harness.claims.runs import check_format
@@ -21,24 +22,34 @@ from harness.model.verdict import Results
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A bundle that holds. `signer` is the key's id, `sha256` that of the whole file."""
+    """A bundle that holds. `signer` is the key's id, `sha256` that of the whole file, `audit` what vouches for its audit records."""
 
     results: Results
+    audit: AuditLogs
     signer: str
     sha256: str
 
 
-def make_bundle(evidence: bytes, key: Ed25519PrivateKey, where: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A bundle's bytes, and what vouches for the audit records in it: a gateway whose log does not hold is evidence too."""
+
+    content: bytes
+    audit: AuditLogs
+
+
+def make_bundle(evidence: bytes, key: Ed25519PrivateKey, where: str) -> Sealed:
     """Raises LoadError or Incomplete for evidence that cannot be judged whole."""
     check_format(evidence, where)
-    results, members = derived(parse_evidence(evidence, where))
+    results, logs, members = derived(parse_evidence(evidence, where))
     members[EVIDENCE] = evidence
-    return pack({**members, ENVELOPE: seal(statement(results, members), key)})
+    return Sealed(pack({**members, ENVELOPE: seal(statement(results, members), key)}), logs)
 
 
-def verify_bundle(content: bytes, key: Ed25519PublicKey) -> Verified:
-    """Checks container, signature and hashes, judges the evidence again, and compares everything byte for byte.
+def verify_bundle(content: bytes, key: Ed25519PublicKey, gateway: str | None = None) -> Verified:
+    """Checks container, signature and hashes, judges the evidence again, and compares everything byte for byte; then the gateway's own signatures.
 
+    `gateway`: the public key, base64, that its audit logs must be signed with; None: the one that the run was told when it began.
     Raises Tampered (1), or LoadError (2) for a sound bundle that a newer harness made.
     """
     members = unpack(content, MEMBERS)
@@ -48,7 +59,7 @@ def verify_bundle(content: bytes, key: Ed25519PublicKey) -> Verified:
     try:
         check_format(evidence, EVIDENCE)
         records = parse_evidence(evidence, EVIDENCE)
-        results, again = derived(records)
+        results, logs, again = derived(records)
     except LoadError as error:
         if "newer" in error.fix:
             raise
@@ -60,7 +71,22 @@ def verify_bundle(content: bytes, key: Ed25519PublicKey) -> Verified:
             raise tampered(f"{name} is not what follows from the evidence{_other_version(records)}")
     if statement(results, members) != signed:
         raise tampered(f"its statement is not what follows from the evidence{_other_version(records)}")
-    return Verified(results, key_id(key), sha256(content))
+    _vouched(logs, gateway)
+    return Verified(results, logs, key_id(key), sha256(content))
+
+
+def _vouched(logs: AuditLogs, gateway: str | None) -> None:
+    """Hashes and the signer's key may fit all the same: who holds that key is not the gateway."""
+    if found := logs.findings:
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        raise tampered(f"its audit log is not what the gateway signed: {found[0].where}: {found[0].message} ({found[0].id}){more}")
+    for log in logs.logs if gateway is not None else ():
+        if not log.kept:
+            raise tampered(f"no audit log of {log.record.target} is signed by the gateway's key that was given: {log.record.why_not}")
+        if log.record.key != gateway:
+            raise tampered(f"the audit log of {log.record.target} is signed by another gateway's key ({log.record.key})")
+    if gateway is not None and logs.unvouched:
+        raise tampered(f"no signed audit log vouches for the audit records of {logs.unvouched[0]}")
 
 
 def read_bundle(path: Path) -> bytes:

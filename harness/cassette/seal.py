@@ -12,7 +12,7 @@ from harness.cassette.hunt import ENCODINGS, Hit, hunt
 from harness.cassette.redact import Redactor
 from harness.cassette.scrub import RULES, Scrubber
 from harness.cassette.store import dump_cassette
-from harness.errors import UsageError
+from harness.errors import Incomplete, UsageError
 from harness.model.digest import loads_exact
 from harness.model.scenario import Level
 
@@ -52,10 +52,16 @@ class Draft:
 
 
 def seal(draft: Draft, raw: tuple[Interaction, ...], redactor: Redactor) -> bytes:
-    """The file's bytes. Raises SecretLeft."""
+    """The file's bytes. Raises SecretLeft; Incomplete for a provider that spoke one version first and another one later."""
     scrubber = Scrubber(redactor, hash_prose=draft.hash_prose, addresses=draft.addresses)
     interactions = scrubber.scrub(raw)
-    server, protocol = _handshake(raw)
+    server, protocols = _handshake(raw)
+    if len(protocols) > 1:
+        raise Incomplete(
+            f"the provider changed its protocol version while it was recorded: {', then '.join(protocols)}",
+            where=f"{draft.connection}: initialize",
+            fix="record it again once the provider keeps to one version",
+        )
     proof = Proof(
         rules=RULES,
         secrets=len(scrubber.secrets),
@@ -78,7 +84,7 @@ def seal(draft: Draft, raw: tuple[Interaction, ...], redactor: Redactor) -> byte
         endpoint=draft.endpoint,
         path=draft.path,
         server=Server(name=scrubber.text(server.name), version=scrubber.text(server.version)),
-        protocol=protocol or draft.pin,
+        protocol=protocols[-1] if protocols else draft.pin,
         agent_protocol=draft.agent_protocol,
         pin=draft.pin,
         legs={"schema": draft.schema_level, "memory": draft.memory_level},
@@ -103,9 +109,9 @@ def _streams(content: bytes, interactions: tuple[Interaction, ...]) -> dict[str,
     return streams
 
 
-def _handshake(raw: tuple[Interaction, ...]) -> tuple[Server, str]:
-    """Who answered and in which version, from `initialize` or `server/discover`, whichever worked; the last one counts."""
-    server, protocol = Server(), ""
+def _handshake(raw: tuple[Interaction, ...]) -> tuple[Server, list[str]]:
+    """Who answered, the last one counts, and in which versions, from `initialize` or `server/discover`, whichever worked."""
+    server, protocols = Server(), dict[str, None]()
     for one in raw:
         message = _json(one.request_body or b"")
         if not isinstance(message, dict) or message.get("method") not in ("initialize", "server/discover"):
@@ -118,8 +124,9 @@ def _handshake(raw: tuple[Interaction, ...]) -> tuple[Server, str]:
             who = result.get("serverInfo") or (meta or {}).get("io.modelcontextprotocol/serverInfo")
             if isinstance(who, dict):
                 server = Server(name=str(who.get("name", "")), version=str(who.get("version", "")))
-            protocol = str(result.get("protocolVersion") or protocol)
-    return server, protocol
+            if version := result.get("protocolVersion"):
+                protocols[str(version)] = None
+    return server, list(protocols)
 
 
 def _messages(one: Interaction) -> list[Any]:

@@ -35,13 +35,15 @@ def verify(
 ) -> int:
     import json as jsons
 
-    from harness.audit.read import read_export, read_key, read_marks
+    from harness.audit.read import read_export, read_marks
     from harness.audit.verify import verify as judged
     from harness.cli.console import say, say_json
     from harness.errors import Exit
+    from harness.keys import encoded, public_key
     from harness.report.inert import visible
 
-    public = read_key(key) if key is not None else None
+    fix = "give what GET /operator/v1/audit/key answers, or a file that holds it or PEM"
+    public = encoded(public_key(key, where="--key", fix=fix)) if key is not None else None
     log = read_export(file)
     kept = read_marks(checkpoints) if checkpoints is not None else ()
     findings = judged(log, str(file), key=public, kept=kept)

@@ -106,6 +106,7 @@ def _document(capture: Capture, judged: list[dict[str, Any]], wrong: Sequence[Dr
         "pages": capture.pages,
         "complete": capture.complete,
         "reason": capture.reason,
+        **({"cursor_rule": capture.cursor_rule} if capture.cursor_rule else {}),
         "nameless": capture.nameless,
         "duplicates": list(capture.duplicates),
         "judged": judged,
@@ -126,6 +127,8 @@ def _table(capture: Capture, judged: list[dict[str, Any]], wrong: Sequence[Drift
     lines.append(f"{len(capture.tools)} tools on {capture.pages} pages of {server}, protocol {capture.protocol_version or 'unknown'}")
     if not capture.complete:
         lines.append(f"INCOMPLETE: {capture.reason}")
+    if capture.cursor_rule:
+        lines.append(capture.cursor_rule)
     lines += [f"listed twice: {name}" for name in capture.duplicates]
     lines += [f"{t['name']}: {problem}" for t in judged for problem in t["problems"]]
     lines += [f"{finding.id}: {finding.message}" for finding in wrong]

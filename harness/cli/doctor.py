@@ -48,7 +48,7 @@ def doctor(
         say_json(to_json(document(found), indent=1))
     else:
         say("\n".join(visible(line) for line in text(found).splitlines()))
-    return int(exit_of(found, tuple(options.rehearse)))
+    return int(exit_of(found, tuple(provider or options.rehearse)))
 
 
 def chosen_manifests(wanted: list[str] | tuple[str, ...]) -> list[Manifest]:

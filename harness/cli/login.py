@@ -40,8 +40,12 @@ def login(
 
     options = live_options(rehearse=rehearse, home=home, env_file=env_file)
     (manifest,) = chosen_manifests([provider])
-    warn(f"To let the gateway act for you at {manifest.title}, open this address in a browser on this machine:")
-    work = sign_in(manifest, options, target_for(target), SystemClock(), say, wait_s=wait)
+
+    def show(address: str) -> None:
+        warn(f"To let the gateway act for you at {manifest.title}, open this address in a browser on this machine:")
+        say(address)
+
+    work = sign_in(manifest, options, target_for(target), SystemClock(), show, wait_s=wait)
     asyncio.run(work)
     say(f"{provider} is signed in; its token is in the gateway's vault below {home}")
     return 0

@@ -16,9 +16,12 @@ from harness.model.plan import PlanItem
 from harness.model.verdict import Verdict
 
 if TYPE_CHECKING:
+    from harness.engine.audit_log import AuditWatch
     from harness.engine.bench import Bench
 
 ITEMS = "items"
+AUDITS = "99998-audit"
+"""Files named so hold the audit log of a bench; they come after those of the items."""
 AGAIN = ".again"
 
 
@@ -33,6 +36,10 @@ class PytestRun:
         self._worker = worker
         self._mine: set[str] = set()
         self._host: BenchHost | None = None
+        self._secrets: dict[str, str] = {}
+        """Secret → its name, of every item so far: the audit log of a bench is of all its items."""
+        self._on_bench: list[str] = []
+        self._benches = 0
 
     def begun_elsewhere(self, name: str) -> bool:
         return name not in self._mine and self._path(name).exists()
@@ -83,14 +90,31 @@ class PytestRun:
         log = EvidenceLog(path, Redactor())
 
         async def work(bench: Bench) -> None:
+            self._on_bench.append(item.id)
             await ItemRun(bench=bench, item=item, log=log, documents=documents, run_id=self._place.run).run()
 
         if self._host is None:
-            self._host = BenchHost(self._bench)
+            self._host = BenchHost(self._bench, self._keep_audit)
         try:
             self._host.run(item.scenario.private_bench, work)
         finally:
+            self._secrets.update(log.redactor.known)
             log.close()
+
+    async def _keep_audit(self, watch: AuditWatch) -> None:
+        """The bench's audit log, in a file of its own among those of the items."""
+        from harness.cassette.redact import Redactor
+        from harness.engine.evidence_log import EvidenceLog
+
+        items, self._on_bench = self._on_bench, []
+        record = await watch.ended(items)
+        redactor = Redactor()
+        for secret, name in self._secrets.items():
+            redactor.know({name: secret})
+        log = EvidenceLog(self._place.folder / ITEMS / f"{AUDITS}-{self._worker}-{self._benches:03d}.jsonl", redactor)
+        self._benches += 1
+        log.record(record)
+        log.close()
 
     def _bench(self, still: bool) -> Bench:
         from harness.engine.run import bench_for
@@ -105,8 +129,9 @@ class BenchHost:
     A bench is entered and left by one task of its own, because the task groups in it must be; between items the loop stands still.
     """
 
-    def __init__(self, make: Callable[[bool], Bench]) -> None:
+    def __init__(self, make: Callable[[bool], Bench], keep_audit: Callable[[AuditWatch], Awaitable[None]]) -> None:
         self._make = make
+        self._keep_audit = keep_audit
         self._runner = asyncio.Runner()
         self._task: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
@@ -141,9 +166,13 @@ class BenchHost:
         self._bench, self._still = ready.result(), still
 
     async def _hold(self, still: bool, ready: asyncio.Future[Bench]) -> None:
+        from harness.engine.audit_log import watch_audit
+
         async with self._make(still) as bench:
+            watch = await watch_audit(bench.gateway, bench.target_kind.id)
             ready.set_result(bench)
             await self._over.wait()
+            await self._keep_audit(watch)
 
     async def _leave(self) -> None:
         task, self._task, self._bench, self._still = self._task, None, None, None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.live_options import ALLOW_WRITE, ENV_FILE, HOME_FOLDER, MAX_CALLS, MAX_COST, MAX_SECONDS
+from harness.cli.live_options import ALLOW_WRITE, ENV_FILE, HOME_FOLDER, MAX_CALLS, MAX_COST, MAX_SECONDS, REHEARSE
 from harness.cli.record_options import CASSETTES, NO_PROSE, RecordWord
 from harness.cli.run import EPILOG, LevelWord, Request, default_jobs, execute, live_of
 
@@ -36,13 +36,21 @@ def record(
     max_calls: MAX_CALLS = 200,
     max_seconds: MAX_SECONDS = 900.0,
     max_cost: MAX_COST = None,
+    rehearse: REHEARSE = None,
     home: HOME_FOLDER = Path(".harness"),
     env_file: ENV_FILE = Path(".env"),
 ) -> int:
     from harness.cli.record_options import tapes_for
 
     live = live_of(
-        level, allow_write=allow_write, max_calls=max_calls, max_seconds=max_seconds, max_cost=max_cost, rehearse=None, home=home, env_file=env_file
+        level,
+        allow_write=allow_write,
+        max_calls=max_calls,
+        max_seconds=max_seconds,
+        max_cost=max_cost,
+        rehearse=rehearse,
+        home=home,
+        env_file=env_file,
     )
     return execute(
         Request(

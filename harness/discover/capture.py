@@ -173,7 +173,15 @@ class Pages:
             header_names=header_names,
             nameless=self._nameless,
             duplicates=tuple(name for name, times in counts.items() if times > 1),
+            cursor_rule=_cursor_rule(greeting.version) if "" in self._seen else "",
         )
+
+
+def _cursor_rule(version: str) -> str:
+    if version in MODERN:
+        return f"an empty cursor was followed, as {version} has it: only null or absent ends a list"
+    silent = f"{version or 'this version'} does not say, so the rule of {MODERN[0]} was used"
+    return f"an empty cursor was followed: {silent} (only null or absent ends a list)"
 
 
 async def _greet(wire: Wire, source: str, wanted: str) -> Greeting:

@@ -57,14 +57,18 @@ def view_of(records: Sequence[EvidenceRecord], scenario: Scenario, manifests: Ma
     return View(records, providers, manifests, inventories)
 
 
-def read_documents(root: Path, providers: Sequence[str], compared: Mapping[str, str] = MappingProxyType({})) -> Documents:
+def read_documents(
+    root: Path, providers: Sequence[str], compared: Mapping[str, str] = MappingProxyType({}), own: Sequence[Path] = ()
+) -> Documents:
     """The manifest of each provider, and its inventory where there is one; `compared` maps those that must have one to who needs it.
+    `own`: folders of manifests that are not shipped.
 
     Raises LoadError or LoadErrors (2) for a missing or broken manifest or inventory.
     """
     manifests, inventories = {}, {}
     for provider in providers:
-        manifests[provider] = read_document("manifest", root, f"providers/{provider}.yaml", "write the provider's manifest")
+        home = next((folder.parent for folder in own if (folder / f"{provider}.yaml").exists()), root)
+        manifests[provider] = read_document("manifest", home, f"providers/{provider}.yaml", "write the provider's manifest")
         path = inventory_path(root / "inventories", provider)
         if path.exists():
             inventories[provider] = read_document("inventory", root, f"inventories/{provider}.yaml", "make it readable")

@@ -293,7 +293,30 @@ def nothing_left_behind(scenario: Scenario, view: View) -> Iterator[Finding]:
         )
 
 
+def providers_keep_their_schemas(scenario: Scenario, view: View) -> Iterator[Finding]:
+    """`output-schema-unmet`: a provider declares structured results and gives a success without one (a warning: its fault, not the gateway's)."""
+    told: set[tuple[str, str]] = set()
+    for connection, exchange in view.exchanges:
+        result, catalog = exchange.result, view.catalog(connection)
+        declared = {e.get("name") for e in catalog.data.get("tools", []) if e.get("output_schema") is not None} if catalog is not None else set()
+        if exchange.rpc_method != "tools/call" or exchange.tool not in declared or not isinstance(result, dict) or exchange.is_error:
+            continue
+        complete = result.get("resultType", "complete") == "complete"
+        if complete and not isinstance(result.get("structuredContent"), dict) and (connection, exchange.tool) not in told:
+            told.add((connection, exchange.tool))
+            yield Finding(
+                id="output-schema-unmet",
+                severity="warn",
+                message=f"{connection}: the provider declares what {exchange.tool} gives, and gave a success without structured content",
+                where=str(scenario.location),
+                expected="structured content that fits the output schema",
+                actual="none, as the tap saw it on its way to the gateway",
+                fix="the provider's to mend; a gateway passes such a result on unchanged",
+            )
+
+
 CHECKS: tuple[Check, ...] = (
+    providers_keep_their_schemas,
     ran_to_the_end,
     witness_was_awake,
     names_are_mapped,

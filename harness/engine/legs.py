@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from harness.clock import Clock, TestClock
 from harness.errors import Untestable
 from harness.fake.kit import Account, Consent, RunningFake, serve
 from harness.live.session import LiveSession
-from harness.local.base import servers
+from harness.local.by_manifest import server_of
 from harness.model.manifest import Manifest
 from harness.model.scenario import PROTOCOLS, ConsentSpec, Level
 
@@ -44,6 +44,8 @@ class LegSource:
     protocols: tuple[str, ...] = PROTOCOLS
     pinned: str = ""
     """Replayed only: what the gateway was pinned to when it was recorded, so that it asks the same again."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What a local server was given besides, by name; nobody may see it."""
 
     def pin(self, protocol: str) -> str:
         """The version to pin the gateway's provider side to: the agent's own, or `auto` where the provider lacks it and must be converted."""
@@ -73,8 +75,7 @@ async def open_source(
         async with serve(manifest.id, clock) as running:
             yield LegSource(manifest.id, running.base_url, running.path, manifest.mount == "mapped", "fake", "fake", fake=running)
         return
-    if level == "local" and manifest.id in servers():
-        server = servers()[manifest.id]
+    if level == "local" and (server := server_of(manifest)) is not None:
         async with server.start(clock, work_dir) as up:
             yield LegSource(
                 provider=manifest.id,
@@ -85,6 +86,7 @@ async def open_source(
                 memory_level=server.memory_level,
                 fixed_credential=up.credential,
                 protocols=server.protocols,
+                secrets=up.secrets,
             )
         return
     if level == "replayed":

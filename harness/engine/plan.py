@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import harness.target
 from harness.clock import SystemClock
 from harness.engine.tapes import Tapes, unusable
-from harness.engine.vocabulary import load_vocabulary, manifests
+from harness.engine.vocabulary import load_vocabulary, manifests, manifests_for
 from harness.errors import Incomplete, UsageError
 from harness.fake.kit import providers as stand_ins
 from harness.inventory.store import load_inventories
 from harness.live.options import LiveOptions
 from harness.live.prerequisites import lacking as live_lacking
-from harness.local.base import servers
+from harness.local.by_manifest import server_of
+from harness.model.manifest import Manifest
 from harness.model.plan import Plan, PlanItem
 from harness.model.scenario import LEVELS, PROTOCOLS, Level, Scenario
 from harness.registry import Registry, discover_plugins, suggest
@@ -39,7 +40,7 @@ def target_for(word: str) -> Target:
 def every_scenario(root: Path | None = None, paths: Sequence[Path] = ()) -> tuple[Scenario, ...]:
     """All scenario files, the shipped ones unless `paths` are given. One invalid file among them and nothing is run (exit 2)."""
     home = root or data_root()
-    return load_scenarios(list(paths) or [home / "scenarios"], load_vocabulary(home))
+    return load_scenarios(list(paths) or [home / "scenarios"], load_vocabulary(home, paths))
 
 
 def make_plan(
@@ -61,11 +62,12 @@ def make_plan(
     if protocol not in (None, "all", *PROTOCOLS):
         raise UsageError(f"unknown protocol {protocol!r}", where="--protocol", fix=suggest(str(protocol), ["all", *PROTOCOLS]))
     target_for(target)
-    known = manifests(data_root())
+    among = paths or sources(wanted, data_root() / "scenarios")
+    known = manifests_for(among)
     for name in providers:
         if name not in known:
             raise UsageError(f"unknown provider {name!r}", where="--provider", fix=suggest(name, list(known)))
-    found = select(every_scenario(paths=paths or sources(wanted, data_root() / "scenarios")), wanted or [str(p.absolute()) for p in paths])
+    found = select(every_scenario(paths=among), wanted or [str(p.absolute()) for p in paths])
     chosen = tuple(s for s in found.scenarios if not providers or set(providers) & set(providers_of(s)))
     if not chosen or found.idle:
         raise nothing_selected(found, wanted)
@@ -100,7 +102,8 @@ def providers_of(scenario: Scenario) -> tuple[str, ...]:
 
 def items_of(scenario: Scenario, level: Level, target: str, protocol: str | None) -> list[PlanItem]:
     protocols = PROTOCOLS if protocol == "all" else (protocol,) if protocol else scenario.protocols
-    missing = tuple(unavailable(p, level) for p in providers_of(scenario) if unavailable(p, level))
+    known = manifests_for([scenario.file])
+    missing = tuple(filter(None, (unavailable(p, level, known) for p in providers_of(scenario))))
     reason = not_applicable(scenario, level, target)
     subject = target_for(target)
     return [
@@ -120,7 +123,7 @@ def items_of(scenario: Scenario, level: Level, target: str, protocol: str | None
 
 def live_items_of(scenario: Scenario, live: LiveOptions, oracle: Oracle, target: str, protocol: str | None) -> list[PlanItem]:
     """What is missing for a live run stands in the items; a rehearsed one is planned as live and says fake."""
-    reasons = live_lacking(scenario, manifests(data_root()), oracle, live)
+    reasons = live_lacking(scenario, manifests_for([scenario.file]), oracle, live)
     found = items_of(scenario, "live", target, protocol)
     lacks = "" if "mapped" in target_for(target).abilities else "mapped: the provider must be reached under its real name"
     return [
@@ -144,7 +147,7 @@ def out_of_reach(scenario: Scenario, target: Target, protocol: str) -> Iterator[
     if len(scenario.connections) > 1:
         needed["several"] = f"the agent needs {', '.join(scenario.connections)} in one session"
     for name, spec in scenario.connections.items():
-        manifest = manifests(data_root()).get(spec.provider or name)
+        manifest = manifests_for([scenario.file]).get(spec.provider or name)
         if spec.permissions:
             needed.setdefault("permissions", ", ".join(f"{name}.{tool} is to be {word}" for tool, word in spec.permissions.items()))
         if spec.quarantine:
@@ -158,15 +161,17 @@ def out_of_reach(scenario: Scenario, target: Target, protocol: str) -> Iterator[
     yield from (f"{ability}: {why}" for ability, why in needed.items() if ability not in target.abilities)
 
 
-def unavailable(provider: str, level: Level) -> str:
-    """Why `provider` cannot be had at `level` here, or ""."""
+def unavailable(provider: str, level: Level, known: Mapping[str, Manifest] | None = None) -> str:
+    """Why `provider` cannot be had at `level` here, or "". `known`: the manifests at hand, else those that are shipped."""
     if level == "fake":
         return "" if provider in stand_ins() else f"there is no stand-in for {provider}"
     if level == "local":
-        if provider not in servers():
+        manifest = (manifests(data_root()) if known is None else known).get(provider)
+        server = server_of(manifest) if manifest is not None else None
+        if server is None:
             return f"{provider} has no server of its own that runs on this machine"
-        reason = servers()[provider].missing()
-        return f"{provider}: {reason}" if reason else ""
+        reason = server.missing()
+        return reason if reason.startswith("credentials: ") else f"{provider}: {reason}" if reason else ""
     if level in ("live", "replayed"):
         return ""  # said by the plan of a live run, which knows what it was allowed, or of a replay, which knows its recordings
     return f"{provider} is not available at level {level} in this version"

@@ -13,13 +13,15 @@ from typing import Literal
 import harness
 from harness.cassette.redact import Redactor
 from harness.clock import SystemClock
+from harness.engine.audit_log import watch_audit
 from harness.engine.bench import Bench, BenchOptions
+from harness.engine.checkout import checkout
 from harness.engine.documents import Documents, read_documents
 from harness.engine.evidence_log import EvidenceLog
 from harness.engine.item import ItemRun, as_trouble
 from harness.engine.plan import providers_of, target_for
 from harness.engine.tapes import Tapes
-from harness.engine.vocabulary import kinds, manifests
+from harness.engine.vocabulary import kinds, manifests_for
 from harness.errors import HarnessError, Untestable, ungrouped
 from harness.inventory.store import load_inventories
 from harness.live.options import LiveOptions
@@ -30,7 +32,7 @@ from harness.model.plan import Plan, PlanItem
 from harness.model.scenario import Scenario
 from harness.model.trend import Trend
 from harness.risk.oracle import Oracle
-from harness.scenario.files import data_root, inventories_folder
+from harness.scenario.files import data_root, inventories_folder, own_providers
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ async def run_plan(
     log = EvidenceLog(evidence, Redactor())
     try:
         log.record(start_record(plan, run_id, jobs, defects, earlier))
-        runner = Runner(log, run_id, defects, listener, live_session(live) if live else None, tapes)
+        runner = Runner(log, run_id, defects, listener, live_session(live, plan.items) if live else None, tapes)
         with ungrouped():
             await runner.run(plan, jobs)
         log.record(RunRecord(phase="end", run=run_id, at=SystemClock().now().isoformat()))
@@ -83,7 +85,8 @@ def start_record(plan: Plan, run_id: str, jobs: int, defects: Sequence[str], ear
         harness_version=harness.__version__,
         options=options | ({"earlier": [trend.model_dump() for trend in earlier]} if earlier else {}),
         environment={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
-        | {name: version(name) for name in names},
+        | {name: version(name) for name in names}
+        | checkout(),
     )
 
 
@@ -120,15 +123,19 @@ class Runner:
     async def _on_bench(self, items: Sequence[PlanItem], documents: Documents, *, jobs: int, still: bool) -> None:
         async with bench_for(items, self.log.path.parent, still=still, defects=self.defects, live=self.live, tapes=self.tapes) as bench:
             self.log.record(ProcessRecord(name=items[0].target, event="ready", detail={"pid": bench.gateway.process_id, "still": still}))
+            audit = await watch_audit(bench.gateway, items[0].target)
             gate = asyncio.Semaphore(1 if bench.target_kind.tap_port else jobs)  # a standing gateway has one upstream: one item at a time
 
             async def one(item: PlanItem) -> None:
                 async with gate:
                     await self.run_item(bench, item, documents)
 
-            async with asyncio.TaskGroup() as group:
-                for item in items:
-                    group.create_task(one(item))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for item in items:
+                        group.create_task(one(item))
+            finally:  # what broke off has an audit log as well
+                self.log.record(await audit.ended([item.id for item in items if item.runnable]))
         self.log.record(ProcessRecord(name=items[0].target, event="ended"))
 
     async def run_item(self, bench: Bench, item: PlanItem, documents: Documents) -> None:
@@ -147,7 +154,7 @@ def documents_for(items: Sequence[PlanItem]) -> Documents:
     """Raises LoadError (2) when one is broken, or an expectation compares with an inventory that is not there."""
     providers = sorted({p for item in items for p in providers_of(item.scenario)})
     compared = {p: str(at) for item in reversed(items) for p, at in compared_by(item.scenario)}
-    return read_documents(data_root(), providers, compared)
+    return read_documents(data_root(), providers, compared, own_providers(Path(item.scenario.file) for item in items))
 
 
 def compared_by(scenario: Scenario) -> Iterator[tuple[str, Location]]:
@@ -160,8 +167,10 @@ def compared_by(scenario: Scenario) -> Iterator[tuple[str, Location]]:
                 yield provider, expectation.location
 
 
-def live_session(options: LiveOptions) -> LiveSession:
-    return LiveSession(options, manifests(data_root()), Oracle(load_inventories(inventories_folder())), SystemClock())
+def live_session(options: LiveOptions, items: Sequence[PlanItem] = ()) -> LiveSession:
+    """For these items: with the manifests that stand near their scenarios, besides those that are shipped."""
+    known = manifests_for(item.scenario.file for item in items)
+    return LiveSession(options, known, Oracle(load_inventories(inventories_folder())), SystemClock())
 
 
 def bench_for(
@@ -185,7 +194,7 @@ def bench_for(
     options = BenchOptions(
         level=items[0].level,
         providers=providers,
-        manifests=manifests(data_root()),
+        manifests=manifests_for(item.scenario.file for item in items),
         still=still,
         defects=defects,
         tapes=tapes or Tapes(),

@@ -90,7 +90,7 @@ class SetUp:
         standing = bool(self.bench.target_kind.tap_port)  # it was told address and credential before, so both are fixed
         secret = source.fixed_credential or (f"synthetic-{provider}" if standing else self.bench.options.names.secret(provider))
         path = source.credential_path or path_of(manifest, spec)
-        run.log.redactor.know({f"{name}:{path}": secret})
+        run.log.redactor.know({f"{name}:{path}": secret, **{f"{name}:{key}": value for key, value in source.secrets.items()}})
         clock = self.bench.still_clock or TestClock()
         consent = spec.consent.model_validate(run.bindings.render(spec.consent.model_dump()))
         source.admit(secret, name, consent, run.bindings.render(dict(spec.fake)), clock)

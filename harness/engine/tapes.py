@@ -206,7 +206,7 @@ def _read_back(run: ItemRun, name: str, mount: Mount, player: Player) -> None:
 
 
 def _kept(run: ItemRun, name: str, mount: Mount, recorder: Recorder) -> NoteRecord:
-    """Raises UsageError: a secret was left, or the file cannot be written."""
+    """Raises UsageError: a secret was left, or the file cannot be written; Incomplete: the provider's answers cannot be kept."""
     scenario, item = run.item.scenario, run.item
     provider = scenario.connections[name].provider or name
     source, manifest = run.bench.sources[provider], run.bench.options.manifests[provider]
@@ -237,7 +237,8 @@ def _kept(run: ItemRun, name: str, mount: Mount, recorder: Recorder) -> NoteReco
 
 def endpoint_of(manifest: Manifest, level: str) -> str:
     """Whose words the recording holds, as an address that means something elsewhere."""
-    return {"fake": f"stand-in of {manifest.endpoint}", "local": "the vendor's own server software, on loopback"}.get(level, manifest.endpoint)
+    where = "loopback" if manifest.local is None else "standard input and output"
+    return {"fake": f"stand-in of {manifest.endpoint}", "local": f"the vendor's own server software, on {where}"}.get(level, manifest.endpoint)
 
 
 def refusal(level: str, tapes: Tapes) -> str:

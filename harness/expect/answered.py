@@ -15,7 +15,7 @@ from harness.model.evidence import ControlRecord
 from harness.model.finding import Finding
 from harness.model.location import Frozen
 
-STEPS = ("operate", "deliver", "crash", "look_inside")
+STEPS = ("operate", "deliver", "crash", "look_inside", "request")
 
 
 class Params(Frozen):
@@ -73,7 +73,7 @@ class Answered(Kind[Params]):
 
     def _value(self, params: Params, place: Place, told: ControlRecord) -> list[Finding]:
         assert params.at is not None
-        answer = told.data.get("answer") if told.action == "operate" else told.data
+        answer = told.data.get("answer") if told.action in ("operate", "request") else told.data
         present, value = pointer(answer, params.at)
         if params.missing:
             return [self.finding(place, f"the answer has something at {params.at}", expected="nothing", actual=shown(value))] if present else []

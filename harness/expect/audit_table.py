@@ -103,6 +103,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
     "expired": (*_ASKED, row("approval_resolved", "denied", "deny", "action_expired")),
     "superseded": (*_ASKED, row("approval_resolved", "denied", "deny", "approved_tool_target_changed")),
     "withdrawn": (*_ASKED, row("approval_resolved", "denied", "deny", "run_ended")),
+    "input_required": (_ALLOWED, _STARTED, row("call_completed", "pending", "allow", "input_required")),
     "replayed": (Row("call_replayed", "success", "allow", frozenset({"idempotent_replay"})),),
 }
 WORDS = tuple(TABLE)

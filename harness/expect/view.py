@@ -177,8 +177,8 @@ class View:
     def trails(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Invocation → its records in order. A record that names none stands under its own sequence number."""
         found: dict[str, list[Mapping[str, Any]]] = {}
-        for record in sorted(self.audit, key=lambda r: int(r.get("seq", 0))):
-            if record.get("event") in CALL_EVENTS:
+        for record in sorted(self.audit, key=_seq):
+            if str(record.get("event")) in CALL_EVENTS:
                 found.setdefault(str(record.get("invocation") or f"seq-{record.get('seq')}"), []).append(record)
         return found
 
@@ -230,3 +230,9 @@ class View:
 
 def of_item(records: Iterable[EvidenceRecord], item: str) -> list[EvidenceRecord]:
     return [r for r in records if getattr(r, "item", "") == item]
+
+
+def _seq(record: Mapping[str, Any]) -> int:
+    """0 for a record that has no number: whatever a gateway answers is judged, and breaks nothing."""
+    found = record.get("seq")
+    return found if isinstance(found, int) else 0

@@ -119,8 +119,11 @@ def tools_views(tools: Iterable[Tool], *, risks: Mapping[str, Risk] | None = Non
 
 def catalog_side(label: str, entries: Iterable[Mapping[str, Json]], *, complete: bool = True, assumed: Collection[str] = ()) -> Side:
     """A gateway's catalog (`operator/v1` entries: name, risk, status, schema_hash, input_schema, …): its claims beside what it returned."""
-    views = []
+    views, nameless = [], 0
     for entry in entries:
+        if not isinstance(entry.get("name"), str) or not str(entry["name"]).strip():
+            nameless += 1
+            continue
         wire = {"name": entry["name"]}
         for theirs, ours in _CATALOG_WORDS.items():
             if entry.get(theirs) is not None:
@@ -140,6 +143,7 @@ def catalog_side(label: str, entries: Iterable[Mapping[str, Json]], *, complete:
         tuple(view for view in views if view.status != "removed"),
         complete,
         "" if complete else "the gateway calls its catalog incomplete",
+        nameless,
     )
 
 

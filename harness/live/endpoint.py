@@ -35,8 +35,15 @@ class Hosted:
         return list(self.credentials.items())[-1] if self.credentials else ("", "")
 
 
+def is_hosted(manifest: Manifest) -> bool:
+    """False for a server that exists as a program only: there is nothing to be asked over the network."""
+    return not manifest.endpoint.startswith("stdio:")
+
+
 def wants(manifest: Manifest, options: LiveOptions) -> str:
     """What is missing before this provider can be had live ("credentials: …"), or ""."""
+    if not is_hosted(manifest):
+        return f"{manifest.id} is hosted nowhere: it is a program for this machine; select level local"
     if options.rehearsed and manifest.id not in options.rehearse:
         return f"rehearsal: no stand-in plays {manifest.id}; add --rehearse {manifest.id}=http://127.0.0.1:PORT"
     if manifest.auth.scheme == "oauth":

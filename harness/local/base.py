@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -15,12 +16,16 @@ from harness.registry import Registry, discover_plugins
 
 @dataclass(frozen=True, slots=True)
 class RunningLocal:
-    """A vendor's server that answers: MCP at `base_url` + `path`. `credential` is what its backend accepts."""
+    """A vendor's server that answers: MCP at `base_url` + `path`. `credential` is what its backend accepts.
+
+    `process_id`: 0 where each session has a process of its own. `secrets`: what else it was given that nobody may see, by name.
+    """
 
     base_url: str
     path: str
     credential: str
     process_id: int
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class LocalServer(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ END_WITHIN_S = 5.0
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 """All that a vendor's software gets to know of our environment; no proxy setting, no home folder, no credential."""
 TAIL_LINES = 8
+WITH_US = ("setpriv", "--pdeathsig", "TERM")
+"""In front of a command: it is told to end when we are gone, also when we were killed and could tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +79,17 @@ async def running(command: Command) -> AsyncIterator[Child]:
         await draining
 
 
+def with_us(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The command so that it does not outlive us, where the system has the means; a command that cannot be started is left to fail by itself."""
+    guard = shutil.which(WITH_US[0])
+    return (guard, *WITH_US[1:], *words) if guard is not None and shutil.which(words[0]) is not None else words
+
+
 async def _spawn(command: Command) -> asyncio.subprocess.Process:
     environment = {key: os.environ[key] for key in KEPT if key in os.environ}
     try:
         return await asyncio.create_subprocess_exec(
-            *command.words,
+            *with_us(command.words),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

@@ -1,6 +1,7 @@
 """A vendor's server that speaks MCP on its standard input and output, put behind HTTP: so the tap stands in front of it too, and records it.
 
-Each session is a process of its own, from its `initialize` to its DELETE; lines are passed on as they are. What the server says while a call is
+Each session is a process of its own, from its `initialize` to its DELETE; lines are passed on as they are. Where there is no session
+(2026-07-28), each caller has a process of its own, and is known by the credential that it shows. What the server says while a call is
 open goes to that call's event stream, and otherwise to the standing GET stream.
 """
 
@@ -9,11 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,64 +19,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from harness.errors import Unreachable
 from harness.fake.kit import serve_app
-from harness.local.child import KEPT
+from harness.local.installation import command_line
+from harness.local.stdio_process import Call, StdioCommand, StdioProcess
+from harness.model.scenario import PROTOCOLS
+from harness.tap.respell import spelt
 
-LINE_BOUND = 16 * 1024 * 1024
-END_WITHIN_S = 5.0
+__all__ = ["StdioBridge", "StdioCommand", "behind_http"]
+
 HEADER = "mcp-session-id"
-
-
-@dataclass(frozen=True, slots=True)
-class StdioCommand:
-    """`env` is all that the process gets besides PATH and the like; what it writes to its error output goes to `log`."""
-
-    words: tuple[str, ...]
-    env: Mapping[str, str]
-    log: Path
-
-
-@dataclass(eq=False)
-class _Session:
-    """One process, and who waits for what it says. A queue gets lines, and None once the process has ended."""
-
-    process: asyncio.subprocess.Process
-    calls: dict[str, asyncio.Queue[bytes | None]] = field(default_factory=dict)
-    standing: asyncio.Queue[bytes | None] | None = None
-    kept: list[bytes] = field(default_factory=list)
-    ended: bool = False
-
-    def say(self, line: bytes) -> None:
-        """Raises OSError when the process is gone."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(line.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
-
-    async def listen(self) -> None:
-        assert self.process.stdout is not None
-        try:
-            async for raw in self.process.stdout:
-                if raw.strip():
-                    self._deliver(raw.strip())
-        except ValueError:
-            pass  # a line beyond the bound: nobody can read on from its middle
-        self.ended = True
-        for queue in [*self.calls.values(), *filter(None, [self.standing])]:
-            queue.put_nowait(None)
-
-    def _deliver(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:
-            return  # servers print to standard output by mistake; that is no message
-        asked = json.dumps(message.get("id")) if isinstance(message, dict) and "method" not in message else ""
-        if asked in self.calls:
-            self.calls[asked].put_nowait(line)
-        elif self.calls:
-            self.calls[next(reversed(self.calls))].put_nowait(line)
-        elif self.standing is not None:
-            self.standing.put_nowait(line)
-        else:
-            self.kept.append(line)
+MODERN = "io.modelcontextprotocol/protocolVersion"
+READY_WITHIN_S = 60.0
+"""Real seconds for its first answer; a cold start with hundreds of megabytes of imports takes ten to twenty on a busy machine."""
+_HELLO = {"capabilities": {}, "clientInfo": {"name": "harness", "version": "1"}}
 
 
 class StdioBridge:
@@ -86,114 +40,124 @@ class StdioBridge:
 
     def __init__(self, command: StdioCommand) -> None:
         self._command = command
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, StdioProcess] = {}
+        self._callers: dict[str, StdioProcess] = {}
+        self._beginning = asyncio.Lock()
         self._numbers = itertools.count(1)
-        self._listening: set[asyncio.Task[None]] = set()
         doors = (("POST", self._post), ("GET", self._get), ("DELETE", self._delete))
         self.app = Starlette(routes=[Route("/mcp", door, methods=[method]) for method, door in doors])
 
+    async def greet(self) -> None:
+        """Start it once and shake hands, so that what is wrong with it is said at once. Raises Unreachable (4)."""
+        where, fix = command_line(self._command.words), f"see {self._command.log.name} in the run's folder, and try the command by hand"
+        params = {"protocolVersion": max(set(PROTOCOLS) - {"2026-07-28"}), **_HELLO}
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+        try:
+            process = await StdioProcess.begin(self._command)
+        except OSError as error:
+            raise Unreachable(f"it could not be started: {error.strerror}", where=where, fix="install it, or mend the command") from error
+        try:
+            call = process.call(json.dumps(hello).encode(), hello)
+            answer = await asyncio.wait_for(call.lines.get(), READY_WITHIN_S)  # an error is an answer too: it speaks the protocol
+        except OSError:
+            answer = None
+        except TimeoutError:
+            raise Unreachable(f"the server did not answer within {READY_WITHIN_S:g} s", where=where, fix=fix) from None
+        finally:
+            await process.end()
+        if answer is None:
+            raise Unreachable(f"{process.why()}; it never answered", where=where, fix=fix)
+
     async def close(self) -> None:
-        for name in list(self._sessions):
-            await self._end(name)
-        if self._listening:
-            await asyncio.wait(self._listening)
+        processes = [*self._sessions.values(), *self._callers.values()]
+        self._sessions.clear()
+        self._callers.clear()
+        await asyncio.gather(*(process.end() for process in processes))
 
     async def _post(self, request: Request) -> Response:
         body = await request.body()
         try:
             message: Any = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return _refusal(400, -32700, "not JSON")
         if not isinstance(message, dict):
             return _refusal(400, -32600, "one message at a time")
         name = request.headers.get(HEADER, "")
-        if message.get("method") == "initialize":
-            name = await self._begin()
-        session = self._sessions.get(name)
-        if session is None:
-            return _refusal(404, -32001, "no such session")
-        if "method" not in message or "id" not in message:
-            return self._told(session, body)
-        asked, answers = json.dumps(message["id"]), asyncio.Queue[bytes | None]()
-        session.calls[asked] = answers
-        if self._told(session, body).status_code != 202:
-            session.calls.pop(asked, None)
-            return _refusal(502, -32000, "the server has ended")
-        return StreamingResponse(self._answers(session, asked, answers), media_type="text/event-stream", headers={HEADER: name})
-
-    def _told(self, session: _Session, body: bytes) -> Response:
-        if session.ended:
-            return _refusal(502, -32000, "the server has ended")
+        modern = not name and self._command.modern and _enveloped(message)
         try:
-            session.say(body)
-        except OSError:
-            return _refusal(502, -32000, "the server has ended")
-        return Response(status_code=202)
+            if message.get("method") == "initialize":
+                name = await self._begin()
+            process = await self._of_caller(request.headers.get("authorization", "")) if modern else self._sessions.get(name)
+            if process is None:
+                return _refusal(404, -32001, "no such session")
+            if "method" not in message or "id" not in message:
+                process.say(body)
+                return Response(status_code=202)
+            call = process.call(body, message)
+        except OSError as error:
+            why = "could not be started" if error.filename else "has ended"
+            return _refusal(502, -32000, f"the server {why}; see {self._command.log.name}")
+        headers = {} if modern else {HEADER: name}
+        return StreamingResponse(self._answers(process, call, cancel=modern), media_type="text/event-stream", headers=headers)
 
-    async def _answers(self, session: _Session, asked: str, answers: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
+    async def _answers(self, process: StdioProcess, call: Call, *, cancel: bool) -> AsyncIterator[bytes]:
         try:
-            while (line := await answers.get()) is not None:
-                yield b"event: message\r\ndata: " + line + b"\r\n\r\n"
+            asked = call.wire_id if call.ids is None else spelt(call.ids.ids[call.wire_id])
+            while (line := await call.lines.get()) is not None:
                 message = json.loads(line)
-                if "method" not in message and json.dumps(message.get("id")) == asked:
+                answer = "method" not in message and spelt(message.get("id")) == asked
+                if answer:
+                    process.answered(call)
+                yield b"event: message\r\ndata: " + line + b"\r\n\r\n"
+                if answer:
                     return
         finally:
-            session.calls.pop(asked, None)
+            process.hang_up(call, cancel=cancel)
 
     async def _get(self, request: Request) -> Response:
-        session = self._sessions.get(request.headers.get(HEADER, ""))
-        if session is None:
+        process = self._sessions.get(request.headers.get(HEADER, ""))
+        if process is None:
             return _refusal(404, -32001, "no such session")
-        if session.standing is not None:
+        if process.stands:
             return _refusal(409, -32000, "one standing stream a session")
-        session.standing = asyncio.Queue()
-        for line in session.kept:
-            session.standing.put_nowait(line)
-        session.kept.clear()
-        return StreamingResponse(self._news(session, session.standing), media_type="text/event-stream")
+        return StreamingResponse(self._news(process, process.stand()), media_type="text/event-stream")
 
-    async def _news(self, session: _Session, news: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
+    async def _news(self, process: StdioProcess, news: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
         try:
             while (line := await news.get()) is not None:
                 yield b"event: message\r\ndata: " + line + b"\r\n\r\n"
         finally:
-            session.standing = None
+            process.sit()
 
     async def _delete(self, request: Request) -> Response:
-        return Response(status_code=200 if await self._end(request.headers.get(HEADER, "")) else 404)
+        process = self._sessions.pop(request.headers.get(HEADER, ""), None)
+        if process is None:
+            return Response(status_code=404)
+        await process.end()
+        return Response(status_code=200)
 
     async def _begin(self) -> str:
-        environment = {key: os.environ[key] for key in KEPT if key in os.environ}
-        with self._command.log.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *self._command.words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                env={**environment, **self._command.env},
-                limit=LINE_BOUND,
-            )
         name = f"stdio-{next(self._numbers)}"
-        session = self._sessions[name] = _Session(process)
-        task = asyncio.create_task(session.listen())
-        self._listening.add(task)
-        task.add_done_callback(self._listening.discard)
+        self._sessions[name] = await StdioProcess.begin(self._command)
         return name
 
-    async def _end(self, name: str) -> bool:
-        session = self._sessions.pop(name, None)
-        if session is None:
-            return False
-        process = session.process
-        if process.stdin is not None:
-            process.stdin.close()  # how MCP says good-bye on standard input
-        try:
-            await asyncio.wait_for(process.wait(), END_WITHIN_S)
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-        return True
+    async def _of_caller(self, credential: str) -> StdioProcess:
+        """A caller without sessions: his process, a new one where there is none or it has ended."""
+        async with self._beginning:
+            known = self._callers.get(credential)
+            if known is not None and not known.ended:
+                return known
+            if known is not None:
+                await known.end()
+            found = self._callers[credential] = await StdioProcess.begin(self._command)
+            return found
+
+
+def _enveloped(message: dict[str, Any]) -> bool:
+    """Whether it says by itself which version it speaks: of 2026-07-28 on, where nobody is greeted first."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and MODERN in meta
 
 
 def _refusal(status: int, code: int, message: str) -> Response:
@@ -201,9 +165,14 @@ def _refusal(status: int, code: int, message: str) -> Response:
 
 
 @asynccontextmanager
-async def behind_http(command: StdioCommand) -> AsyncIterator[str]:
-    """The base URL (MCP at /mcp) under which the server answers for as long as the block lasts; its processes end with it."""
+async def behind_http(command: StdioCommand, *, greet: bool = False) -> AsyncIterator[str]:
+    """The base URL (MCP at /mcp) under which the server answers for as long as the block lasts; its processes end with it.
+
+    With `greet` it is started once before, and Unreachable raised when it does not answer.
+    """
     bridge = StdioBridge(command)
+    if greet:
+        await bridge.greet()
     async with serve_app(bridge.app) as base_url:
         try:
             yield base_url

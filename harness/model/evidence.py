@@ -215,6 +215,24 @@ class RelationRecord(Frozen):
     data: Mapping[str, Any]
 
 
+class AuditLogRecord(Frozen):
+    """What vouches for the audit records of one bench: the log as the gateway exported it when the bench ended, and its own signatures.
+
+    `key`: its public key, base64, as it told it when the bench began. `checkpoints`: those it kept outside its store, one a line, from the
+    last one before the bench began. `export`: the records after that one, one a line, and the checkpoint of their end.
+    """
+
+    kind: Literal["audit_log"] = "audit_log"
+    target: str
+    items: tuple[str, ...]
+    offered: bool
+    why_not: str = ""
+    """Not offered, or not to be had: why, in words."""
+    key: str = ""
+    checkpoints: str = ""
+    export: str = ""
+
+
 class NoteRecord(Frozen):
     kind: Literal["note"] = "note"
     item: str = ""
@@ -233,6 +251,7 @@ EvidenceRecord = Annotated[
     | ControlRecord
     | ProcessRecord
     | RelationRecord
+    | AuditLogRecord
     | NoteRecord,
     Field(discriminator="kind"),
 ]

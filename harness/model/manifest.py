@@ -105,6 +105,21 @@ class LiveSpec(Frozen):
     cost: Mapping[str, float] = Field(default_factory=dict)
 
 
+class LocalSpec(Frozen):
+    """How the provider's own server is started on this machine: a command that speaks MCP on its standard input and output.
+
+    It runs where the harness was started. `env` is all that it gets besides PATH and the like, and a HOME of its own; `secrets` names
+    further variables, taken from the environment of the harness. `memory`: `fake` when what stands behind it is no more than simulated.
+    `protocols`: the versions that it speaks; for an agent at another one the gateway has to convert.
+    """
+
+    stdio: tuple[str, ...] = Field(min_length=1)
+    env: Mapping[str, str] = Field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    memory: Literal["local", "fake"] = "local"
+    protocols: tuple[Literal["2025-06-18", "2025-11-25", "2026-07-28"], ...] = Field(default=("2025-06-18", "2025-11-25"), min_length=1)
+
+
 class Manifest(Frozen):
     id: str
     title: str
@@ -121,4 +136,5 @@ class Manifest(Frozen):
     recall: Mapping[str, RecallShape] = Field(default_factory=dict)
     operations: tuple[Operation, ...] = ()
     live: LiveSpec = LiveSpec()
+    local: LocalSpec | None = None
     extra: Mapping[str, Any] = Field(default_factory=dict)

@@ -76,6 +76,7 @@ class Capture:
 
     `source` is the URL (without query), the command or the file; `header_names` are the names of extra connection headers,
     never their values; `nameless` counts entries that are no tool; `duplicates` names what came more than once (all are kept in `tools`).
+    `cursor_rule` says by which rule an empty cursor was followed, where there was one.
     """
 
     source: str
@@ -91,3 +92,4 @@ class Capture:
     header_names: tuple[str, ...] = ()
     nameless: int = 0
     duplicates: tuple[str, ...] = ()
+    cursor_rule: str = ""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from harness.errors import Exit, fold_exit
 from harness.fake.kit import providers as stand_ins
-from harness.live.endpoint import wants
+from harness.live.endpoint import is_hosted, wants
 from harness.live.options import LiveOptions
-from harness.local.base import servers
+from harness.local.by_manifest import server_of
 from harness.model.manifest import Manifest
 from harness.model.scenario import LEVELS, Level
 from harness.nightly.probe import Probe
@@ -26,6 +26,8 @@ class Checkup:
     lacks: Mapping[Level, str]
     probe: Probe | None = None
     rehearsed: bool = False
+    hosted: bool = True
+    """False: there is no level live for it at all, so nothing is missing."""
 
     @property
     def best(self) -> Level | None:
@@ -40,7 +42,8 @@ class Checkup:
 
 def checkup(manifest: Manifest, options: LiveOptions, recorded: Recorded, probe: Probe | None = None) -> Checkup:
     name = manifest.id
-    local = servers()[name].missing() if name in servers() else "there is no server software of its vendor that runs here"
+    server = server_of(manifest)
+    local = server.missing() if server is not None else "there is no server software of its vendor that runs here"
     return Checkup(
         provider=name,
         lacks={
@@ -51,6 +54,7 @@ def checkup(manifest: Manifest, options: LiveOptions, recorded: Recorded, probe:
         },
         probe=probe,
         rehearsed=options.rehearsed,
+        hosted=is_hosted(manifest),
     )
 
 
@@ -58,7 +62,7 @@ def exit_of(checkups: Sequence[Checkup], wanted: Sequence[str]) -> Exit:
     """3 when a wanted provider lacks credentials or refuses them, 4 when it does not answer, 5 when something else is in the way."""
     codes: set[Exit] = set()
     for found in checkups:
-        if wanted and found.provider not in wanted:
+        if found.provider not in wanted if wanted else not found.hosted:
             continue
         state = found.probe.state if found.probe else ""
         if found.lacks["live"].startswith("credentials") or state == "refused":
@@ -74,8 +78,8 @@ def text(checkups: Sequence[Checkup]) -> str:
     """A table for people: one provider a block, worst said first."""
     lines = []
     for found in checkups:
-        state = "MISSING" if found.lacks["live"] else "DOWN" if found.down else "ready"
-        state += " (rehearsed, so all is fake)" if found.rehearsed and state != "MISSING" else ""
+        state = "none" if not found.hosted else "MISSING" if found.lacks["live"] else "DOWN" if found.down else "ready"
+        state += " (rehearsed, so all is fake)" if found.rehearsed and state in ("DOWN", "ready") else ""
         lines.append(f"{found.provider:12} live: {state}   highest level here: {found.best or 'none'}")
         if found.lacks["live"]:
             lines.append(f"{'':14}{found.lacks['live']}")

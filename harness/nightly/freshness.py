@@ -35,6 +35,7 @@ class Cassette:
     problem: str = ""
     outdated: bool = False
     """It was recorded against another inventory than the one that is agreed now."""
+    protocol: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def read_cassettes(folder: Path, now: datetime, inventories: Mapping[str, Invent
                 recorded_on=header.day,
                 expires=header.expires,
                 expired=header.expired(now),
+                protocol=header.protocol,
                 outdated=bool(inventories) and header.inventory != inventory_hash(inventories.get(header.provider)),
             )
         )
@@ -78,16 +80,24 @@ def recorded(provider: str) -> str:
 
 
 def judge_freshness(
-    cassettes: Sequence[Cassette], verdicts: Sequence[Verdict], causes: Mapping[str, str], drifted: Mapping[str, Sequence[str]]
+    cassettes: Sequence[Cassette],
+    verdicts: Sequence[Verdict],
+    causes: Mapping[str, str],
+    drifted: Mapping[str, Sequence[str]],
+    speaks: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Judged]:
     """`causes`: item → triage's class. `drifted`: provider → what today's live list has that the reviewed inventory has not, or lacks.
+    `speaks`: provider → the newest protocol version that it speaks today.
 
-    A recording is contradicted when the provider itself, asked today, differs: its own list drifted, or the recorded scenario failed
-    above level replayed for a reason that is the provider's change.
+    A recording is contradicted when the provider itself, asked today, differs: its own list drifted, it no longer speaks the version
+    that was recorded, or the recorded scenario failed above level replayed for a reason that is the provider's change.
     """
     found = []
     for cassette in cassettes:
         against = [f"today's tool list differs: {what}" for what in drifted.get(cassette.provider, ())]
+        if today := speaks.get(cassette.provider, ""):
+            newest = f"it speaks nothing newer than {today} today, and was recorded at {cassette.protocol}"
+            against += [newest] if today < cassette.protocol else []
         against += [
             f"{v.item} says otherwise: {_failing(v)}"
             for v in verdicts

@@ -14,11 +14,12 @@ from harness.engine.evidence_log import read_evidence
 from harness.engine.judge import judge
 from harness.engine.plan import every_scenario
 from harness.engine.run import run_plan
-from harness.engine.vocabulary import manifests
+from harness.engine.vocabulary import manifests_for
 from harness.errors import Exit, HarnessError, Incomplete, fold_exit
 from harness.expect.view import of_item
 from harness.inventory.side import capture_side, inventory_side
 from harness.inventory.store import load_inventories
+from harness.live.endpoint import is_hosted
 from harness.live.options import LiveOptions
 from harness.model.cause import Cause
 from harness.model.evidence import EvidenceRecord
@@ -109,12 +110,12 @@ async def night(wish: Wish, clock: Clock) -> Night:
     started = clock.now()
     every = every_scenario(paths=wish.paths or sources(wish.select, data_root() / "scenarios"))
     scenarios = chosen(wish, every)
-    known = manifests(data_root())
+    known = manifests_for(s.file for s in scenarios)
     inventories = load_inventories(inventories_folder())
     wanted = wanted_providers(scenarios, wish)
     probes = await look(wanted, known, wish)
-    looked = wanted if wish.up_to == "live" else ()
-    checkups = tuple(checkup(known[name], wish.live, recorded, probes.get(name)) for name in looked if name in known)
+    looked = [name for name in wanted if name in known and is_hosted(known[name])] if wish.up_to == "live" else []
+    checkups = tuple(checkup(known[name], wish.live, recorded, probes.get(name)) for name in looked)
     drift = drifted(probes, inventories, rehearsed=wish.live.rehearsed)
     oracle = Oracle(inventories)
     choices = tuple(
@@ -124,7 +125,7 @@ async def night(wish: Wish, clock: Clock) -> Night:
     failures = tuple(judge_failures(parts, choices, known, probes, wish, started.date()))
     causes = {f.verdict.item: f.cause.cause for f in failures}
     verdicts = [v for part in parts if part.results for v in part.results.verdicts]
-    fresh = judge_freshness(read_cassettes(cassettes_folder(), started, inventories), verdicts, causes, drift)
+    fresh = judge_freshness(read_cassettes(cassettes_folder(), started, inventories), verdicts, causes, drift, spoken(probes, wish))
     problems = problems_of(wish.quarantine, {s.id: s for s in every}, started.date())
     codes, reasons = outcome(wish, checkups, choices, parts, failures, fresh, problems, drift)
     return Night(
@@ -178,6 +179,11 @@ def drifted(probes: Mapping[str, Probe], inventories: Mapping[str, Inventory], *
         if lines:
             found[name] = lines
     return found
+
+
+def spoken(probes: Mapping[str, Probe], wish: Wish) -> dict[str, str]:
+    """Provider → the newest version that it speaks today; a stand-in says nothing of it."""
+    return {} if wish.live.rehearsed else {name: seen.capture.protocol_version for name, seen in probes.items() if seen.capture is not None}
 
 
 async def run_parts(choices: Sequence[Choice], wish: Wish) -> tuple[Part, ...]:

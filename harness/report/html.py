@@ -35,10 +35,17 @@ class Html:
 
 
 PAGE_BUDGET = 9_000_000
-"""Bytes of scenarios' details that the page holds; beyond it a scenario has its row in the table, and the page says so."""
+"""Bytes of scenarios' rows and details that the page holds; beyond it a scenario has its row in the table, and the page says so."""
 
 TIMELINE_BUDGET = 2_000_000
 """Bytes of details up to which passing scenarios show their timeline too; failing ones always do."""
+
+FIRST_ROWS, FIRST_BYTES = 200, 150_000
+"""Rows, and bytes of details, that a browser draws when the page opens. The rest stands in `noscript` elements: without a script it is shown
+like the rest, with one it is text until the script shows, finds or prints it."""
+
+MOST_LISTED, MOST_TRENDS = 200, 300
+"""Entries of the lists that come before the scenarios, and rows of trends."""
 
 
 def document(results: Results) -> str:
@@ -48,14 +55,24 @@ def document(results: Results) -> str:
     from markupsafe import Markup
 
     folder = files("harness.report") / "templates"
-    style, script, outer, inner = ((folder / n).read_text("utf-8") for n in ("report.css", "report.js", "report.html.j2", "scenario.html.j2"))
+    style, script, outer, inner, row = (
+        (folder / name).read_text("utf-8") for name in ("report.css", "report.js", "report.html.j2", "scenario.html.j2", "row.html.j2")
+    )
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     verdicts = anchored(in_order(results))
-    sections, left_out = _sections(verdicts, environment.from_string(inner))
-    page = _page(results, verdicts) | {"left_out": left_out}
+    row_template = environment.from_string(row)
+    rows = [Markup(row_template.render(v=_row(anchor, verdict))) for anchor, verdict in verdicts]  # with everything in it escaped, as below
+    sections = [Markup(section) for section in _sections(verdicts, environment.from_string(inner), PAGE_BUDGET - sum(map(len, rows)))]
+    first = _first(sections)
+    page = _page(results, verdicts) | {
+        "rows": rows[:FIRST_ROWS],
+        "later_rows": rows[FIRST_ROWS:],
+        "sections": sections[:first],
+        "later_sections": sections[first:],
+        "left_out": len(verdicts) - len(sections),
+    }
     return environment.from_string(outer).render(
         page=page,
-        sections=[Markup(section) for section in sections],  # rendered above, with everything in it escaped
         style=Markup(style),  # our own files, no input
         style_hash=_hash(style),
         script=Markup(script),
@@ -63,22 +80,32 @@ def document(results: Results) -> str:
     )
 
 
+def _first(sections: Sequence[str]) -> int:
+    """How many are drawn at once: at least one, so that a page about one scenario is never empty."""
+    size = 0
+    for number, section in enumerate(sections[:FIRST_ROWS]):
+        size += len(section)
+        if size > FIRST_BYTES and number:
+            return number
+    return min(len(sections), FIRST_ROWS)
+
+
 def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _sections(verdicts: Sequence[tuple[str, Verdict]], template: Any) -> tuple[list[str], int]:
-    """Details in order, what stops a release first, until the page is full; and how many had no room."""
+def _sections(verdicts: Sequence[tuple[str, Verdict]], template: Any, budget: int) -> list[str]:
+    """Details in order, what stops a release first, until the page is full."""
     sections: list[str] = []
     size = 0
-    for number, (anchor, verdict) in enumerate(verdicts):
+    for anchor, verdict in verdicts:
         told = size < TIMELINE_BUDGET or verdict.outcome in ("fail", "error")
         section = template.render(v=_verdict(anchor, verdict, told))
         size += len(section.encode("utf-8", "surrogatepass"))
-        if size > PAGE_BUDGET and sections:
-            return sections, len(verdicts) - number
+        if size > budget and sections:
+            return sections
         sections.append(section)
-    return sections, 0
+    return sections
 
 
 def anchored(verdicts: Sequence[Verdict]) -> list[tuple[str, Verdict]]:
@@ -94,6 +121,7 @@ def anchored(verdicts: Sequence[Verdict]) -> list[tuple[str, Verdict]]:
 
 def _page(results: Results, verdicts: Sequence[tuple[str, Verdict]]) -> dict[str, Any]:
     anchors = {verdict.item: anchor for anchor, verdict in verdicts}
+    trends = _trends(results, [verdict for _, verdict in verdicts])
     return {
         "level_line": one_line(results.level_line),
         "answer": answer(results),
@@ -109,11 +137,13 @@ def _page(results: Results, verdicts: Sequence[tuple[str, Verdict]]) -> dict[str
         "version": one_line(results.harness_version),
         "totals": {one_line(word): count for word, count in results.totals.items()},
         "environment": {one_line(word): shown(value) for word, value in results.environment.items()},
-        "verdicts": [_row(anchor, verdict) for anchor, verdict in verdicts],
+        "verdicts": len(verdicts),
         "levels": LEVELS,
         "tools": _tools(results),
-        "trends": _trends(results),
+        "trends": trends[:MOST_TRENDS],
+        "trends_left_out": max(len(trends) - MOST_TRENDS, 0),
         "most_points": MAX_POINTS,
+        "most_listed": MOST_LISTED,
         "body_rule": BODY_RULE,
     }
 
@@ -136,13 +166,13 @@ def _changes(results: Results, anchors: Mapping[str, str]) -> list[dict[str, str
     ]
 
 
-def _trends(results: Results) -> list[dict[str, Any]]:
-    """Earlier runs and this one, per scenario."""
-    now = {verdict.item: verdict for verdict in results.verdicts}
+def _trends(results: Results, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Earlier runs and this one, per scenario, in order of the verdicts."""
+    known = {trend.item: trend for trend in results.trends if trend.points}
     found = []
-    for trend in results.trends:
-        verdict = now.get(trend.item)
-        if verdict is None or not trend.points:
+    for verdict in verdicts:
+        trend = known.get(verdict.item)
+        if trend is None:
             continue
         outcomes = [point.outcome for point in trend.points] + [verdict.outcome]
         visible_after = max(verdict.time_to_visible_s.values(), default=None)

@@ -67,6 +67,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     """`value` as JSON can hold it: what it cannot (infinite or endless numbers, endless nesting) becomes a text that says so."""
     if depth > DEEPEST:
         return f"(nested deeper than {DEEPEST})"
+    if value is None or isinstance(value, (str, bool)):  # most of all values, and the question below is a slow one
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -75,7 +77,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         return str(value)
     if isinstance(value, int) and value.bit_length() > LONGEST:
         return f"(an integer of {value.bit_length()} bits)"
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, (int, float)):
         return value
     return str(value)
 

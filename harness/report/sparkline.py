@@ -7,22 +7,15 @@ from collections.abc import Sequence
 WIDTH, HEIGHT, GAP = 120, 24, 2
 
 
-def bars(outcomes: Sequence[str]) -> list[dict[str, object]]:
-    """One mark per run, oldest first: where it stands, how high, and which class colours it. A pass is low, what needs a look is high."""
-    if not outcomes:
-        return []
-    step = WIDTH / len(outcomes)
-    heights = {"pass": HEIGHT * 0.5, "not_applicable": HEIGHT * 0.25}
-    return [
-        {
-            "x": round(n * step, 2),
-            "y": round(HEIGHT - heights.get(outcome, HEIGHT), 2),
-            "width": round(max(step - GAP, 1), 2),
-            "height": round(heights.get(outcome, HEIGHT), 2),
-            "css": outcome,
-        }
-        for n, outcome in enumerate(outcomes)
-    ]
+def bars(outcomes: Sequence[str]) -> list[tuple[str, str]]:
+    """One mark per run, oldest first, as (class that colours it, path). A pass is low, what needs a look is high."""
+    step = WIDTH / max(len(outcomes), 1)
+    heights = {"pass": HEIGHT // 2, "not_applicable": HEIGHT // 4}
+    paths: dict[str, list[str]] = {}
+    for n, outcome in enumerate(outcomes):
+        height, width = heights.get(outcome, HEIGHT), max(step - GAP, 1)
+        paths.setdefault(outcome, []).append(f"M{n * step:.4g} {HEIGHT - height}h{width:.3g}v{height}h-{width:.3g}z")
+    return [(outcome, "".join(found)) for outcome, found in paths.items()]
 
 
 def line(values: Sequence[float | None]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import harness
@@ -30,6 +31,20 @@ def scenarios_folder() -> Path:
 
 def providers_folder() -> Path:
     return data_root() / "providers"
+
+
+OWN_WITHIN = 3
+
+
+def own_providers(files: Iterable[Path]) -> tuple[Path, ...]:
+    """For scenarios that are not shipped: the folder `providers/` that is nearest to each (file or folder), in its own folder or up to two above."""
+    found: dict[Path, None] = {}
+    folders = dict.fromkeys(file.absolute() if file.is_dir() else file.absolute().parent for file in files if file.exists())
+    for folder in folders:
+        nearest = next((f / "providers" for f in (folder, *folder.parents[: OWN_WITHIN - 1]) if (f / "providers").is_dir()), None)
+        if nearest is not None and nearest.resolve() != providers_folder().resolve():
+            found[nearest] = None
+    return tuple(found)
 
 
 def inventories_folder() -> Path:

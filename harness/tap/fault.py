@@ -109,6 +109,17 @@ class Duplicate(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Announce(Fault):
+    """The provider's answer, and before it on the same stream the news that a list of its has changed, whether or not that is true."""
+
+    kind: ClassVar[str] = "announce"
+    news: str = "notifications/tools/list_changed"
+
+    def rewrite(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"jsonrpc": "2.0", "method": self.news}, message]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status(Fault):
     """An HTTP error status, e.g. 503, 409, 429 with `retry_after`, 401, 403. `body` None gives a small JSON error object."""
 
@@ -222,7 +233,7 @@ class StubReply(Fault):
 FAULT_KINDS: dict[str, type[Fault]] = {
     kind.kind: kind
     for kind in (
-        Latency, Reset, Hang, Truncated, WrongId, Duplicate, Status, Oversize, GzipBomb, Html, Empty, InvalidJson,
+        Latency, Reset, Hang, Truncated, WrongId, Duplicate, Announce, Status, Oversize, GzipBomb, Html, Empty, InvalidJson,
         IsError, RpcError, StubReply,
     )
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.cassette.format import END, Interaction, Outcome
 from harness.cassette.sensitive import SESSION_HEADER
-from harness.errors import UsageError
+from harness.errors import Incomplete
 from harness.model.digest import loads_exact
 from harness.tap.answer import EventSplitter
 from harness.tap.upstream import UPSTREAM_ERRORS, Source
@@ -87,10 +87,10 @@ class Take:
         return isinstance(self.message, dict) and "method" not in self.message and ("result" in self.message or "error" in self.message)
 
     def finished(self) -> Interaction:
-        """Raises UsageError for an answer that cannot be looked into, and so cannot be searched for secrets."""
+        """Raises Incomplete for an answer that cannot be looked into, and so cannot be searched for secrets."""
         where = f"{self._method} {self._target.partition('?')[0]}"
         if self.too_large:
-            raise UsageError(f"an answer is larger than {BOUND // 1024 // 1024} MiB", where=where, fix="record a scenario that asks for less")
+            raise Incomplete(f"an answer is larger than {BOUND // 1024 // 1024} MiB", where=where, fix="record a scenario that asks for less")
         return Interaction(
             method=self._method,
             target=self._target,
@@ -171,14 +171,14 @@ def _plain(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...
 def _decoded(body: bytes, encoding: str, where: str) -> bytes:
     if encoding not in _READABLE:
         what = f"an answer is encoded as {encoding!r}, which cannot be searched for secrets"
-        raise UsageError(what, where=where, fix="have the provider send it plain")
+        raise Incomplete(what, where=where, fix="have the provider send it plain")
     if encoding in ("", "identity") or not body:
         return body
     inflate = zlib.decompressobj(47)
     try:
         plain = inflate.decompress(body, BOUND)
     except zlib.error as error:
-        raise UsageError(f"an answer says it is {encoding} and is not: {error}", where=where, fix="mend the provider") from None
+        raise Incomplete(f"an answer says it is {encoding} and is not: {error}", where=where, fix="mend the provider") from None
     if inflate.unconsumed_tail:
-        raise UsageError("an answer decompresses to more than can be kept", where=where, fix="record a scenario that asks for less")
+        raise Incomplete("an answer decompresses to more than can be kept", where=where, fix="record a scenario that asks for less")
     return plain

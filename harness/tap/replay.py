@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,12 @@ from harness.cassette.format import END, ORIGIN, Cassette, Interaction
 from harness.cassette.match import Asker, index_of, nearest, parts_of, request_key
 from harness.model.digest import loads_exact
 from harness.tap.operations import Operation, tool_of
+from harness.tap.respell import replaced, spans, spelt
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 UNMATCHED = "replay-unmatched"
 _NO_ANSWER = b'{"error":"no recorded answer to this request"}'
 _BODILESS = (204, 304)
-_DECODE = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +102,9 @@ class Player:
             return Ids(self._ids, self._tokens)
         ids, tokens = {}, {}
         if "id" in recorded and "id" in asked and "method" in recorded:
-            ids[_spelt(recorded["id"])] = asked["id"]
+            ids[spelt(recorded["id"])] = asked["id"]
         if (then := _token(recorded)) is not None and (now := _token(asked)) is not None:
-            tokens[_spelt(then)] = now
+            tokens[spelt(then)] = now
         self._ids |= ids
         self._tokens |= tokens
         return Ids(ids, tokens)
@@ -120,19 +119,19 @@ class Ids:
 
     @property
     def same(self) -> bool:
-        return all(_spelt(now) == then for table in (self.ids, self.tokens) for then, now in table.items())
+        return all(spelt(now) == then for table in (self.ids, self.tokens) for then, now in table.items())
 
     def rewritten(self, text: str) -> str:
         """A message with its protocol ids replaced, byte for byte the same elsewhere."""
-        spans = _spans(text)
-        if spans is None:
+        found = spans(text)
+        if found is None:
             return text
-        if "method" in spans:
-            text = _replaced(text, spans, ("params", "progressToken"), self.tokens)
-        elif "id" in spans and ("result" in spans or "error" in spans):
-            text = _replaced(text, spans, ("id",), self.ids)
+        if "method" in found:
+            text = replaced(text, found, ("params", "progressToken"), self.tokens)
+        elif "id" in found and ("result" in found or "error" in found):
+            text = replaced(text, found, ("id",), self.ids)
         for block in ("params", "result"):
-            text = _replaced(text, _spans(text) or {}, (block, "_meta", SUBSCRIPTION), self.ids)
+            text = replaced(text, spans(text) or {}, (block, "_meta", SUBSCRIPTION), self.ids)
         return text
 
 
@@ -194,54 +193,6 @@ class Played:
         except UnicodeDecodeError:
             return raw
         return player.placed(text if self._ids.same else self._ids.rewritten(text)).encode("utf-8")
-
-
-# ---- JSON by its text, so that nothing is spelt anew
-
-
-def _spans(text: str, start: int = 0) -> dict[str, tuple[int, int]] | None:
-    """Key → where its value stands, of the object that begins at `start`; None when there is none. The last of two equal keys counts."""
-    found: dict[str, tuple[int, int]] = {}
-    at = _blank(text, start)
-    if text[at : at + 1] != "{":
-        return None
-    at = _blank(text, at + 1)
-    try:
-        while text[at : at + 1] == '"':
-            key, at = _DECODE.raw_decode(text, at)
-            at = _blank(text, at)
-            begin = _blank(text, at + 1)
-            _, end = _DECODE.raw_decode(text, begin)
-            found[key] = (begin, end)
-            at = _blank(text, end)
-            at = _blank(text, at + 1) if text[at : at + 1] == "," else at
-    except (ValueError, RecursionError):
-        return None
-    return found
-
-
-def _blank(text: str, at: int) -> int:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at
-
-
-def _replaced(text: str, spans: Mapping[str, tuple[int, int]], path: Iterable[str], table: Mapping[str, Any]) -> str:
-    here: Mapping[str, tuple[int, int]] | None = spans
-    span: tuple[int, int] | None = None
-    for key in path:
-        if here is None or key not in here:
-            return text
-        span = here[key]
-        here = _spans(text, span[0]) if text[span[0]] == "{" else None
-    if span is None:
-        return text
-    recorded = _spelt(_DECODE.raw_decode(text, span[0])[0])
-    return text[: span[0]] + json.dumps(table[recorded]) + text[span[1] :] if recorded in table else text
-
-
-def _spelt(value: Any) -> str:
-    return json.dumps(value)
 
 
 def _message(body: bytes) -> Any:

@@ -118,7 +118,7 @@ class Rewriter:
             encoded = [self.encode(changed) for changed in messages]
         except TypeError:  # an integer of thousands of digits, kept as a decimal
             return None
-        self._exchange.read_answer(messages[0])
+        self._exchange.read_answer(next((one for one in messages if "method" not in one), messages[0]))
         self.answered = True
         return encoded
 

@@ -93,7 +93,7 @@ class ContextForgeGateway(SharedGateway):
         return self._tokens[served.port]
 
     async def connect(self, tenant: str, request: ConnectionRequest) -> Mapping[str, Any]:
-        """Its tools are in its registry when this returns. Raises ContractBroken when it refuses the connection."""
+        """Its tools are in its registry when this returns. Raises Unreachable when it refuses the connection."""
         served = self.process_of(tenant)
         if served is None:
             served = self.new_process(tenant, request)
@@ -105,7 +105,11 @@ class ContextForgeGateway(SharedGateway):
             self.remember(tenant, request, served)
         body = {"name": request.name, "url": request.url, "transport": "STREAMABLEHTTP", "visibility": "public"}
         secret = {"auth_type": "bearer", "auth_token": secret_of(request)}
-        made = self._read(await self.ask(served, "POST", "/gateways", {**body, **secret}), f"registering {request.name}")
+        response = await self.ask(served, "POST", "/gateways", {**body, **secret})
+        if not response.is_success:
+            told = f"{self.label} refused registering {request.name}: HTTP {response.status_code} {response.text[:300]}"
+            raise Unreachable(told, where=request.url or self.kind.id, fix="see its log; it may refuse the name, or the address of the tap")
+        made = self._read(response, f"registering {request.name}")
         self._ids[tenant, request.name] = str(made["id"])
         return {"name": request.name, "gateway": self.label, "port": served.port, "id": str(made["id"])}
 
@@ -114,7 +118,7 @@ class ContextForgeGateway(SharedGateway):
         self._read(await self.ask(served, "DELETE", f"/gateways/{self._ids.pop((tenant, connection))}"), f"removing {connection}")
         del self.served[tenant, connection]
         if self.process_of(tenant) is None:
-            await self._end(served)
+            await self.ended(served)
 
     async def _token(self, served: Served) -> str:
         """By its own tool, from the key it was started with."""

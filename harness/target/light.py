@@ -55,12 +55,16 @@ class LightTarget(ABC):
         """For what stands behind the `=` of --target; most targets take nothing there."""
         raise UsageError(f"target {self.id} takes no value, {value!r} was given", where="--target", fix=f"write --target {self.id}")
 
+    def gateway(self, installed: Installation, options: LaunchOptions) -> LightGateway:
+        """What speaks to it once it runs."""
+        return LightGateway(self, installed.label, options)
+
     @asynccontextmanager
     async def launch(self, options: LaunchOptions) -> AsyncIterator[RunningTarget]:
         """Installs it on first use. Raises Unreachable (4) when it cannot be had."""
         installed = self.installation()
         await installed.ensure(options.tell)
-        gateway = LightGateway(self, installed.label, options)
+        gateway = self.gateway(installed, options)
         try:
             yield gateway
         finally:
@@ -101,10 +105,9 @@ class LightGateway:
         for key in [key for key in self.served if key[0] == tenant]:
             served = self.served.pop(key)
             try:
-                await self._end(served)
+                await self.ended(served)
             except HarnessError as error:
                 troubles.append(error)
-            shutil.rmtree(served.home, ignore_errors=True)
         if troubles:
             raise troubles[0]
 
@@ -124,11 +127,15 @@ class LightGateway:
 
     async def connect(self, tenant: str, request: ConnectionRequest) -> Mapping[str, Any]:
         """Starts the gateway with the tap as its upstream."""
-        home = Path(tempfile.mkdtemp(prefix=f"{self.kind.id}-"))
-        served = Served(request, home, free_port(), self.options.work_dir / f"{self.kind.id}.log")
-        self.served[tenant, request.name] = served
+        served = self.made(tenant, request.name, request)
         await self.start(served)
         return {"name": request.name, "gateway": self.label, "port": served.port}
+
+    def made(self, tenant: str, name: str, request: ConnectionRequest) -> Served:
+        """A port and a private folder for one more process, which end with the tenant at the latest."""
+        home = Path(tempfile.mkdtemp(prefix=f"{self.kind.id}-"))
+        served = self.served[tenant, name] = Served(request, home, free_port(), self.options.work_dir / f"{self.kind.id}.log")
+        return served
 
     async def start(self, served: Served) -> None:
         served.child = await Child.start(self.label, self.kind.command(self.kind.installation(), served))
@@ -136,8 +143,14 @@ class LightGateway:
     async def disconnect(self, tenant: str, connection: str) -> None:
         served = self.need(tenant, connection)
         del self.served[tenant, connection]
-        await self._end(served)
-        shutil.rmtree(served.home, ignore_errors=True)
+        await self.ended(served)
+
+    async def ended(self, served: Served) -> None:
+        """Its process ends, and its folder with it. Raises as close_tenant does."""
+        try:
+            await self._end(served)
+        finally:
+            shutil.rmtree(served.home, ignore_errors=True)
 
     def need(self, tenant: str, connection: str) -> Served:
         served = self.served.get((tenant, connection))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -64,6 +65,7 @@ class LiteLlmGateway(SharedGateway):
         super().__init__(kind, installed, options, http)
         self._allowed: dict[tuple[str, str], list[str]] = {}
         self._known: dict[tuple[str, str], list[str]] = {}
+        self._later: set[str] = set()
 
     def token(self, served: Served) -> str:
         return MASTER_KEY
@@ -82,11 +84,25 @@ class LiteLlmGateway(SharedGateway):
         del self.served[tenant, connection]
         del self.requests[tenant][connection]
         if self.process_of(tenant) is None:
-            await self._end(served)
+            await self.ended(served)
         else:
             await self._started(tenant, served)
 
+    @asynccontextmanager
+    async def at_once(self, tenant: str) -> AsyncIterator[None]:
+        """One start for several changes of a tenant whose process is up already."""
+        self._later.add(tenant)
+        try:
+            yield
+        finally:
+            self._later.discard(tenant)
+            served = self.process_of(tenant)
+            if served is not None:
+                await self._started(tenant, served)
+
     async def _started(self, tenant: str, served: Served) -> None:
+        if tenant in self._later:
+            return
         await self._end(served)
         servers = {name: self._server(tenant, request) for name, request in self.requests[tenant].items()}
         document = {"model_list": [], "mcp_servers": servers, "general_settings": {"master_key": MASTER_KEY}}

@@ -1,13 +1,15 @@
 """What an operator, and a thief of the disk, can do to the gateway's outer side: grants' audience, the vault's key, its rows, scripted names.
 
-Only a gateway that has it implements this; verbs that need it ask for the protocol. Of the reference gateway's store this file knows
-one table, because a row that somebody moved is what its vault must notice.
+Only a gateway that has it implements this; verbs that need it ask for the protocol. Its stored rows are in `rows.py`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import apsw
-
-from harness.errors import HarnessError, Untestable
+from harness.errors import HarnessError, Untestable, UsageError
 from harness.target.base import LaunchOptions
+from harness.target.reference_log import KEY_FILE as AUDIT_KEY_FILE
+from harness.target.rows import SHARED_KEY, rows_of
 
-STORE_FILE = "gateway.sqlite"
 KEY_FILE = "vault.key"
 
 Ask = Callable[..., Awaitable[Any]]
@@ -52,6 +53,7 @@ class Outer(Protocol):
 
     async def script(self, names: Mapping[str, Sequence[Sequence[str]]], leads: Sequence[Lead]) -> None: ...
     def swap_secrets(self, tenant: str, one: str, other: str) -> int: ...
+    def spoil_policies(self, tenant: str) -> None: ...
     def traces(self) -> Mapping[str, bytes]:
         """Everything that the gateway wrote or is told by the system, by where it was found."""
         ...
@@ -73,15 +75,36 @@ def made_key(file: Path) -> None:
     fresh.replace(file)
 
 
+def key_file(folder: Path) -> Path:
+    """Of the wrapping key of the gateway whose folder this is: its own, or the one that all who share a database share."""
+    return Path(os.environ[SHARED_KEY]) if SHARED_KEY in os.environ else folder / KEY_FILE
+
+
+def previous_key(file: Path) -> Path:
+    """What a shared key was before it was changed last."""
+    return file.with_suffix(".before")
+
+
 @contextmanager
 def held_folder(given: Path | None) -> Iterator[Path]:
-    """A folder for a gateway's store and its vault's key: the one that is given, else a private one that is removed afterwards."""
+    """A folder for a gateway's store and its keys: the one that is given, else a private one that is removed afterwards."""
     if given is not None:
+        _audit_key(given / AUDIT_KEY_FILE)
         yield given
         return
     with tempfile.TemporaryDirectory(prefix="reference-gateway-", ignore_cleanup_errors=True) as made:
         made_key(Path(made) / KEY_FILE)
+        made_key(Path(made) / AUDIT_KEY_FILE)
         yield Path(made)
+
+
+def _audit_key(file: Path) -> None:
+    """One as long as the store lives, because its checkpoints outlive the gateway too. Raises UsageError."""
+    try:
+        if not file.exists():
+            made_key(file)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(file), fix="name a writable folder with --home") from error
 
 
 class ReferenceOuter:
@@ -90,7 +113,8 @@ class ReferenceOuter:
     def __init__(self, ask: Ask, options: LaunchOptions, pid: int) -> None:
         assert options.store is not None
         self._ask = ask
-        self._folder = options.store
+        self._key = key_file(options.store)
+        self._rows = rows_of(options.store)
         self._log = options.work_dir / "gateway.log"
         self._pid = pid
 
@@ -99,8 +123,13 @@ class ReferenceOuter:
         return dict(await self._ask("PUT", f"/tenants/{tenant}/connections/{connection}/audience", body))
 
     async def rotate_key(self) -> Mapping[str, Any]:
-        made_key(self._folder / KEY_FILE)
-        return dict(await self._ask("POST", "/vault/rotate"))
+        # One rotation at a time, whoever else shares the key: the file must still hold what the gateway is told to change to.
+        with self._key.with_suffix(".turn").open("w") as turn:
+            await asyncio.to_thread(fcntl.flock, turn, fcntl.LOCK_EX)
+            if SHARED_KEY in os.environ:
+                shutil.copy2(self._key, previous_key(self._key))
+            made_key(self._key)
+            return dict(await self._ask("POST", "/vault/rotate"))
 
     async def try_connection(self, tenant: str, url: str) -> Mapping[str, Any]:
         body = {"name": "tried", "provider": "generic", "transport": "mcp_http", "url": url, "auth": {"scheme": "none"}}
@@ -119,25 +148,13 @@ class ReferenceOuter:
         await self._ask("PUT", "/development/names", {"names": scripted, "leads": listed})
 
     def swap_secrets(self, tenant: str, one: str, other: str) -> int:
-        """Each sealed credential of one connection lies where the other's was, and the other way round; how many rows were moved."""
-        connection = apsw.Connection(str(self._folder / STORE_FILE))
-        try:
-            connection.set_busy_timeout(2000)
-            with connection:
-                rows = list(connection.execute("SELECT connection, path, version, blob FROM secrets WHERE tenant = ?", (tenant,)))
-                mine = [row for row in rows if row[0] in (one, other)]
-                for source, path, version, blob in mine:
-                    place = (version, blob, tenant, other if source == one else one, path)
-                    connection.execute("UPDATE secrets SET version = ?, blob = ? WHERE tenant = ? AND connection = ? AND path = ?", place)
-        except apsw.Error as error:
-            fix = "this is the reference gateway's own format"
-            raise HarnessError(f"the store cannot be tampered with: {error}", where=STORE_FILE, fix=fix) from None
-        finally:
-            connection.close()
-        return len(mine)
+        return self._rows.swap_secrets(tenant, one, other)
+
+    def spoil_policies(self, tenant: str) -> None:
+        self._rows.spoil_policies(tenant)
 
     def traces(self) -> Mapping[str, bytes]:
-        found = {file.name: file.read_bytes() for file in sorted(self._folder.iterdir()) if file.name.startswith(STORE_FILE)}
+        found = dict(self._rows.traces())
         found["log"] = self._log.read_bytes() if self._log.is_file() else b""
         for pid in (self._pid, *_children(self._pid)):
             for what in ("environ", "cmdline"):

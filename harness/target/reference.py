@@ -18,9 +18,12 @@ import httpx2
 from harness.errors import HarnessError, PortInUse, Unreachable, UsageError
 from harness.model.scenario import PROTOCOLS
 from harness.target.base import ABILITIES, Ability, ConnectionRequest, LaunchOptions, RunGrant, RunningTarget
-from harness.target.outer import ReferenceOuter, held_folder
+from harness.target.outer import ReferenceOuter, held_folder, key_file, previous_key
 from harness.target.pipes import PipedChild, drain, end, keep_log, settle
+from harness.target.reference_log import CHECKPOINTS_FILE, ReferenceLog
+from harness.target.reference_log import KEY_FILE as AUDIT_KEY_FILE
 from harness.target.relay import RelayHandle, reference_relay
+from harness.target.rows import SHARED_KEY, SHARED_STORE, STORE_FILE
 from harness.target.setting import ReferenceSetting
 from harness.target.stand_in import templates_file
 
@@ -120,18 +123,18 @@ class ReferenceTarget:
 TARGET = ReferenceTarget()
 
 
-SHARED_STORE = "GATEWAY_STORE"
-"""A database for every gateway that this process starts, instead of a file for each: `postgresql://…`."""
-
-
 def arguments_for(options: LaunchOptions) -> list[str]:
     arguments = ["--port", "0", "--experimental", "memory_connectors"]
     if options.allow_loopback:
         arguments.append("--allow-loopback")
     if options.store is not None:
-        if SHARED_STORE not in os.environ:  # else the gateway finds it there; the key is this bench's own all the same
-            arguments += ["--store", str(options.store / "gateway.sqlite")]
-        arguments += ["--vault-key-file", str(options.store / "vault.key")]
+        if SHARED_STORE not in os.environ:  # else the gateway finds it there
+            arguments += ["--store", str(options.store / STORE_FILE)]
+        arguments += ["--vault-key-file", str(key_file(options.store))]
+        if SHARED_KEY in os.environ:
+            arguments += ["--vault-previous-key-file", str(previous_key(key_file(options.store)))]
+    if options.store is not None:
+        arguments += ["--audit-key-file", str(options.store / AUDIT_KEY_FILE), "--checkpoints", str(options.store / CHECKPOINTS_FILE)]
     for host, address in options.mapped.items():
         arguments += ["--map", f"{host}={address}"]
     if options.ca_file is not None:
@@ -211,6 +214,10 @@ class ReferenceGateway:
 
     def outer(self) -> ReferenceOuter:
         return ReferenceOuter(self._ask, self._options, self.process_id or 0)
+
+    def kept_log(self) -> ReferenceLog:
+        assert self._options.store is not None
+        return ReferenceLog(self._ask, self._base, self._headers, self._http, self._options.store)
 
     async def ask(self, method: str, path: str, body: Any = None, *, timeout: float = 15.0) -> Any:
         """For what is done outside of scenarios, such as signing in."""

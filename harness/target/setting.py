@@ -34,6 +34,8 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
     "reconnect": ("POST", "/connections/{name}/reconnect"),
     "rotate": ("POST", "/connections/{name}/rotate"),
     "check": ("POST", "/connections/{name}/check"),
+    "look_again": ("POST", "/connections/{name}/refresh"),
+    "offer": ("PUT", "/connections/{name}/offers"),
     "instruct": ("PUT", "/connections/{name}/instructions"),
     "manage": ("PUT", "/connections/{name}/managed"),
     "start_run": ("POST", "/runs"),

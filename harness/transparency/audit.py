@@ -37,6 +37,7 @@ HONEST: Mapping[Case, frozenset[str]] = {
 DISPATCHED: Mapping[Case, bool] = {"ok": True, "tool_error": True, "denied": False, "pending": False, "upstream_error": True, "timeout": True}
 NEEDS: Mapping[Case, str] = {"denied": "permissions", "pending": "approvals"}
 LEAVES_AFTER_S = 4.0
+ANSWERS_WITHIN_S = 10.0
 READINGS = 4
 PAUSE_S = 0.4
 MOVED_S = 120.0
@@ -64,10 +65,11 @@ async def _case(glass: Glass, case: Case) -> Entry:
         mark = len(glass.mount.dispatches())
         async with glass.through() as agent:
             reply = await _called(glass, agent, case, tool)
+            listed = await _still_listed(glass, agent, tool) if case == "denied" else ""
         witnessed = sum(seen.tool == tool for seen in glass.mount.dispatches()[mark:])
     finally:
         glass.mount.faults.clear()
-    told = _agent_word(reply, glass)
+    told = _agent_word(reply, glass) + listed
     return judged(case, told, witnessed, await _recorded(glass, case, known))
 
 
@@ -80,7 +82,7 @@ def _fault(case: Case, tool: str) -> Fault | None:
 async def _called(glass: Glass, agent: Agent, case: Case, tool: str) -> Reply:
     params: dict[str, Any] = {"text": "synthetic"} if tool == "add_memory" else {}
     if case != "timeout":
-        return await agent.call(glass.shown(tool), params)
+        return await agent.call(glass.shown(tool), params, within_s=ANSWERS_WITHIN_S)
     before = len(glass.mount.dispatches(tool))
     waiting = asyncio.create_task(agent.call(glass.shown(tool), params, within_s=LEAVES_AFTER_S))
     if "test_clock" in glass.seat.target.abilities and glass.seat.still:
@@ -88,6 +90,12 @@ async def _called(glass: Glass, agent: Agent, case: Case, tool: str) -> Reply:
             await glass.mount.wait_for(lambda seen: sum(one.tool == tool for one in seen) > before, LEAVES_AFTER_S)
             await glass.gateway.advance(MOVED_S)
     return await waiting
+
+
+async def _still_listed(glass: Glass, agent: Agent, tool: str) -> str:
+    """Whether a tool that is off is shown all the same; both are honest."""
+    names = [str(each.get("name")) for each in (await agent.list_tools()).tools]
+    return ", still listed" if glass.shown(tool) in names else ", not listed"
 
 
 async def _records(glass: Glass, tool: str) -> list[Mapping[str, Any]] | None:

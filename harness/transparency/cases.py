@@ -1,7 +1,7 @@
 """Six cases from other projects' issues, shown to a gateway: what it does with cancellation, output schemas, widened enums, names and log lines.
 
 id   from                          asked
-b05  lynnswap/XcodeMCPKit#210      is a cancelled call cancelled at the provider, while another is answered
+b05  lynnswap/XcodeMCPKit#210      is a cancelled call cancelled at its own provider alone, while others go on (see cancelling)
 b06  IBM/mcp-context-forge#4135    does an error result of a tool with an output schema pass unchanged
 b07  neomjs/neo#16320              does a call pass that the provider accepts since its enum was widened, silently
 b08  macanderson/stella#2675       are `acme_` + `status` and `acme` + `_status` kept apart, in either order
@@ -11,17 +11,16 @@ a08  HKUDS/nanobot#5360            do five names, of which some differ only in s
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.errors import HarnessError, Untestable
-from harness.transparency.client import Agent, agent
+from harness.transparency.beside import Beside, Refused, beside, reaches_several
+from harness.transparency.cancelling import b05
+from harness.transparency.client import Agent
 from harness.transparency.facts import CaseResult, Observations
-from harness.transparency.lab import PATH, Lab, served
 from harness.transparency.lab_tools import WIDER, Wire, named, with_modes
-from harness.transparency.measure import SECRET, TENANT, Glass, request_for
+from harness.transparency.measure import TENANT, Glass, must_live
 
 SCRIPTED = ("获取记忆", "删除记忆", "memory.get", "memory_get", "memory/get")
 FORGED = "delete_all_memories"
@@ -31,33 +30,9 @@ SMUGGLED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Further connections of the same tenant, each with a provider of its own, and a session that reaches them."""
-
-    labs: Mapping[str, Lab]
-    agent: Agent
-
-
 async def cases(glass: Glass, through: Observations) -> tuple[CaseResult, ...]:
     """Every case; one that this gateway cannot show is `untestable`, never passed."""
-    return (_b05(through), _b06(through), await _b07(glass), await _b08(glass), await _b09(glass), await _a08(glass))
-
-
-def _b05(seen: Observations) -> CaseResult:
-    if seen.get("cancellation.call_reached") is not True:
-        return CaseResult(case="b05", outcome="untestable", what="the call that was to be cancelled never reached the provider")
-    troubles = [
-        word
-        for key, word in (
-            ("cancellation.reached", "the call goes on at the provider: neither a notice nor a hang-up reached it"),
-            ("cancellation.other_call_answered", "another call was not answered meanwhile"),
-        )
-        if seen.get(key) is not True
-    ]
-    if seen.get("cancellation.with_own_id") is False:
-        troubles.append("the notice names an id that the provider does not know")
-    return _told("b05", troubles, "cancelled at the provider, another call answered meanwhile (one connection)")
+    return (await b05(glass), _b06(through), await _b07(glass), await _b08(glass), await _b09(glass), await _a08(glass))
 
 
 def _b06(seen: Observations) -> CaseResult:
@@ -97,7 +72,7 @@ async def _arrives(glass: Glass, made: Agent, arguments: Mapping[str, Any]) -> b
 
 
 async def _b08(glass: Glass) -> CaseResult:
-    if "several" not in glass.seat.target.abilities:
+    if not reaches_several(glass):
         return CaseResult(case="b08", outcome="untestable", what="several: one connection in a session")
     tools: Mapping[str, Sequence[Wire]] = {"acme_": named("status"), "acme": named("_status")}
     told = []
@@ -105,10 +80,13 @@ async def _b08(glass: Glass) -> CaseResult:
         try:
             async with beside(glass, {name: tools[name] for name in order}) as other:
                 told.append(await _apart(other))
-        except HarnessError as error:
+        except Refused as error:
             told.append(f"refused: {error.what[:160]}")
+        except HarnessError as error:
+            must_live(glass)
+            told.append(f"no session with both: {error.what[:160]}")
     bad = [word for word in told if not word.startswith(("refused", "apart"))]
-    return _told("b08", bad[:1], " / ".join(dict.fromkeys(told)))
+    return _told("b08", list(dict.fromkeys(bad)), " / ".join(dict.fromkeys(told)))
 
 
 async def _apart(other: Beside) -> str:
@@ -116,7 +94,8 @@ async def _apart(other: Beside) -> str:
     names = [str(tool.get("name")) for tool in (await other.agent.list_tools()).tools]
     own = [name for name in names if "status" in name]
     if len(own) != 2 or len(set(own)) != 2:
-        return f"of two tools the agent is shown {sorted(set(own))}"
+        ways = [f"{name}, which reaches {await _reached_by(other, name) or 'neither'}" for name in sorted(set(own))]
+        return "of two tools the agent is shown " + (", ".join(ways) or "none")
     reached = [await _reached_by(other, name) for name in own]
     return f"apart: {own}" if sorted(map(str, reached)) == ["acme", "acme_"] else f"{own} reached {reached}"
 
@@ -155,30 +134,11 @@ async def _a08(glass: Glass) -> CaseResult:
                 await other.agent.call(name, {})
             reached = [str(seen.params.get("name")) for seen in lab.calls(mark)]
     except HarnessError as error:
-        return CaseResult(case="a08", outcome="fail", what=f"refused as a whole: {error.what[:200]}")
+        must_live(glass)
+        return CaseResult(case="a08", outcome="fail", what=f"not to be had with these names: {error.what[:200]}")
     lost = [name for name in SCRIPTED if name not in reached]
     listed = len(set(names))
-    return _told("a08", [f"{listed} names are listed; these tools cannot be called: {', '.join(lost)}"] if lost else [], "five names, five tools")
-
-
-@asynccontextmanager
-async def beside(glass: Glass, tools: Mapping[str, Sequence[Wire]]) -> AsyncIterator[Beside]:
-    """Connects them in this order, and disconnects them again. Raises what the gateway refuses."""
-    made: list[str] = []
-    async with AsyncExitStack() as stack:
-        labs = {name: await stack.enter_async_context(served(SECRET, listed)) for name, listed in tools.items()}
-        try:
-            for name, lab in labs.items():
-                mount = glass.tap.mount(name, lab.url)
-                stack.callback(mount.close)
-                await glass.gateway.connect(TENANT, request_for(glass.seat, mount.url(PATH), name))
-                made.append(name)
-            grant = await glass.gateway.start_run(TENANT, list(labs), task="cases", agent="transparency", subject="user-lab")
-            session = await stack.enter_async_context(agent(grant.url, glass.http, grant.token, glass.seat.protocol))
-            yield Beside(labs, session)
-        finally:
-            for name in made:
-                await glass.gateway.disconnect(TENANT, name)
+    return _told("a08", [f"{len(names)} listed under {listed} names; these cannot be called: {', '.join(lost)}"] if lost else [], "five names, five tools")
 
 
 def _told(case: str, troubles: Sequence[str], fine: str) -> CaseResult:

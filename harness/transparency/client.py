@@ -52,6 +52,7 @@ class Pages:
     tools: list[Message]
     count: int
     trouble: str = ""
+    cursors: list[Any] = field(default_factory=list)
 
 
 class Agent:
@@ -64,6 +65,10 @@ class Agent:
         self.server: Message = {}
         self.heard: list[Message] = []
         """Notifications on the standing stream."""
+        self.throttled = 0
+        """Answers that were HTTP 429."""
+        self.foreign = 0
+        """Answers to requests that this session did not make, where one of its own was due."""
 
     @property
     def modern(self) -> bool:
@@ -121,19 +126,19 @@ class Agent:
     async def list_tools(self) -> Pages:
         tools: list[Message] = []
         cursor: str | None = None
-        known: set[str] = set()
+        known: list[str] = []
         for count in range(1, MAX_PAGES + 1):
             reply = await self.ask("tools/list", {} if cursor is None else {"cursor": cursor})
             if reply.result is None:
-                return Pages(tools, count - 1, _why(reply))
+                return Pages(tools, count - 1, _why(reply), known)
             tools += [tool for tool in reply.result.get("tools") or () if isinstance(tool, dict)]
             cursor = reply.result.get("nextCursor")
             if cursor is None:
-                return Pages(tools, count)
+                return Pages(tools, count, cursors=known)
             if cursor in known:
-                return Pages(tools, count, "a cursor came twice")
-            known.add(cursor)
-        return Pages(tools, MAX_PAGES, "too many pages")
+                return Pages(tools, count, "a cursor came twice", known)
+            known.append(cursor)
+        return Pages(tools, MAX_PAGES, "too many pages", known)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -163,13 +168,16 @@ class Agent:
     async def _exchange(self, body: str, number: int, headers: Mapping[str, str], reply: Reply) -> None:
         async with self._http.stream("POST", self._url, content=body, headers=dict(headers), timeout=None) as response:
             reply.status = response.status_code
+            self.throttled += reply.status == 429
             self._session = response.headers.get("mcp-session-id", self._session)
             if not response.headers.get("content-type", "").startswith("text/event-stream"):
                 raw = await response.aread()
                 found = _read([raw])
-                reply.message = found[0] if found and ("result" in found[0] or "error" in found[0]) else None
+                reply.message = found[0] if found and _answers(found[0], number) else None
                 if reply.message is None:
-                    reply.trouble = f"HTTP {response.status_code} without an answer"
+                    foreign = bool(found) and "id" in found[0]
+                    self.foreign += foreign
+                    reply.trouble = "an answer to another request came" if foreign else f"HTTP {response.status_code} without an answer"
                 return
             events = EventStream()
             async for chunk in response.aiter_raw():
@@ -214,6 +222,13 @@ def _read(parts: list[bytes]) -> list[Message]:
             if isinstance(message, dict):
                 found.append(message)
     return found
+
+
+def _answers(message: Message, number: int) -> bool:
+    """The request's own answer; an error may come without an id, when the other side could not read it."""
+    if "error" in message and message.get("id") is None:
+        return True
+    return ("result" in message or "error" in message) and message.get("id") == number
 
 
 def _why(reply: Reply) -> str:

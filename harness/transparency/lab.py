@@ -63,6 +63,16 @@ class Lab:
                     await self.arrived.wait()
         return bool(met())
 
+    async def quiet(self, for_s: float, within_s: float) -> bool:
+        """True once nothing has reached the provider for `for_s` seconds, False when that did not come about in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while True:
+                    count = len(self.seen)
+                    if not await self.until(lambda known=count: len(self.seen) > known, for_s):
+                        return True
+        return False
+
     def touch(self) -> None:
         self.arrived.set()
         self.arrived = asyncio.Event()

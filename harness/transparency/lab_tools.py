@@ -65,12 +65,18 @@ def answer_of(tool: str, arguments: Mapping[str, Any]) -> Wire:
     if tool == "read_note":
         return {**_result([_text('{"memory": "a compass", "score": 0.25}')], structured={"memory": "a compass", "score": 0.25})}
     if tool == "tagged":
-        return {**_result([_text("tagged")]), "_meta": {"lab/trace": "t-1"}}
+        return {**_result([_text(tag_of(arguments))]), "_meta": {"lab/trace": "t-1"}}
     if tool == "fail_softly":
         return {**_result([_text("the disk is full"), _text("try again tomorrow")]), "isError": True}
     if tool == "locked_memory":
         return {**_result([_text(LOCKED)]), "isError": True}
     return _result([_text("done")])
+
+
+def tag_of(arguments: Mapping[str, Any]) -> str:
+    """What `tagged` answers: the call's own mark, where it has one. So an answer that is another call's shows."""
+    mark = arguments.get("mark")
+    return "tagged" if mark is None else f"tagged {mark}"
 
 
 def _result(content: list[Wire], structured: Any = None) -> Wire:
@@ -128,7 +134,7 @@ _TOOLS: list[Wire] = [
         "name": "search_memories",
         "description": "Searches in one of its modes.",
         "inputSchema": {"type": "object", "properties": {"mode": {"enum": MODES}, "query": {"type": "string"}}},
-        "annotations": {"readOnlyHint": True, "destructiveHint": False},
+        "annotations": {"title": "Search (annotated only)", "readOnlyHint": True, "destructiveHint": False},
     },
     {"name": "count_up", "inputSchema": _OBJECT},
     {"name": WAITS, "inputSchema": _OBJECT},

@@ -74,6 +74,16 @@ class Glass:
                 yield made
         except Unreachable as error:
             raise Unreachable(f"{self.gateway.label}: {error.what}", where=error.where, fix=error.fix) from error
+        self._believe(made)
+
+    def _believe(self, made: Agent) -> None:
+        """Raises when what a session showed is a limiter's, or another agent's: nothing of it is the gateway's own behaviour."""
+        if made.throttled:
+            what = f"{self.gateway.label} answered HTTP 429 to {made.throttled} requests of a session"
+            raise Unreachable(what, where=self.seat.target.id, fix="lift its limits by its own settings: a measurement asks some hundred times")
+        if made.foreign:
+            what = f"{self.gateway.label} answered {made.foreign} requests with an answer to another"
+            raise WitnessBlind(what, where=self.seat.target.id, fix="nothing that it answers can be believed; tell its maker")
 
     def leg(self, made: Agent, *, direct: bool) -> LegUnderGlass:
         if direct:
@@ -139,10 +149,22 @@ async def observe(glass: Glass, *, direct: bool) -> Observations:
             found |= await probe(leg)
             if not direct:
                 must_live(glass)
-    if not direct and found["content.text"] is not None and not glass.lab.calls(mark):
+    if not direct:
+        _must_be_its_own(glass, found, mark)
+    return {**found, **await _protocols(glass, direct=direct)}
+
+
+def _must_be_its_own(glass: Glass, found: Observations, mark: int) -> None:
+    """Raises when no call reached the provider, or one got the answer of another."""
+    if not glass.lab.calls(mark):
+        shown = found["content.text"]
+        if not isinstance(shown, list):
+            raise Unreachable(f"{glass.gateway.label} lets no call through: {shown}", where=glass.seat.target.id, fix="see its log")
         what = f"{glass.gateway.label} gave answers to calls that never reached the provider: they are somebody else's"
         raise WitnessBlind(what, where=glass.seat.target.id, fix="check that its upstream is the tap")
-    return {**found, **await _protocols(glass, direct=direct)}
+    if "another's" in found["answers.owners"]:
+        what = f"{glass.gateway.label} gave a call the answer of another call"
+        raise WitnessBlind(what, where=glass.seat.target.id, fix="nothing that it answers can be believed; tell its maker")
 
 
 def must_live(glass: Glass) -> None:

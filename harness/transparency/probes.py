@@ -10,7 +10,7 @@ from typing import Any
 from harness.transparency.client import CANCELLED, Agent, Reply
 from harness.transparency.compare import listed, short_hash
 from harness.transparency.lab import Lab, Seen
-from harness.transparency.lab_tools import CONTENTS, WAITS
+from harness.transparency.lab_tools import CONTENTS, WAITS, tag_of
 
 CUSTOM_META = {"lab/correlation": "c-17"}
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -24,6 +24,9 @@ REACH_WITHIN_S = 4.0
 MEANWHILE_S = 12.0
 """An ordinary call takes a fraction of a second through the slowest gateway, also on a busy machine."""
 COUNTED_CALLS = 4
+OVERLAPPING = 4
+QUIET_S = 0.4
+SETTLES_WITHIN_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ async def lists(leg: LegUnderGlass) -> Observed:
     known = {tool["name"] for tool in leg.lab.tools}
     shown = [str(tool.get("name")) for tool in pages.tools]
     own = {name: leg.own_of(name) for name in shown if leg.own_of(name) in known}
-    return listed(pages.tools, own, pages.count, f"incomplete: {pages.trouble}" if pages.trouble else "")
+    return {**listed(pages.tools, own, pages.count, f"incomplete: {pages.trouble}" if pages.trouble else ""), "list.cursors": pages.cursors}
 
 
 async def server(leg: LegUnderGlass) -> Observed:
@@ -168,17 +171,38 @@ async def cancellation(leg: LegUnderGlass) -> Observed:
 
 
 async def requests(leg: LegUnderGlass) -> Observed:
-    """Messages that reach the provider for each call of the agent's, by method, over several calls."""
+    """Messages that reach the provider for each call of the agent's, by method, over several calls.
+
+    Counted from quiet to quiet: what a gateway still sends for an earlier call (late, or to look its schema up afterwards) is not theirs.
+    """
+    await leg.lab.quiet(QUIET_S, SETTLES_WITHIN_S)
     mark = len(leg.lab.seen)
-    for _ in range(COUNTED_CALLS):
-        await leg.call("tagged", {})
+    for number in range(COUNTED_CALLS):
+        await leg.call("tagged", {"mark": f"counted-{number}"})
+    await leg.lab.quiet(QUIET_S, SETTLES_WITHIN_S)
     counts: dict[str, int] = {}
     for one in leg.lab.since(mark):
         counts[one.method] = counts.get(one.method, 0) + 1
     return {"requests.per_call": {method: round(count / COUNTED_CALLS, 2) for method, count in sorted(counts.items())}}
 
 
-PROBES: tuple[Probe, ...] = (server, lists, contents, structured, errors, arguments, context, progress, cancellation, requests)
+async def overlap(leg: LegUnderGlass) -> Observed:
+    """Several calls at once, each with its mark: whose answer does each get?"""
+    marks = [{"mark": f"overlapping-{number}"} for number in range(OVERLAPPING)]
+    replies = await asyncio.gather(*(leg.call("tagged", mark) for mark in marks))
+    return {"answers.owners": sorted({_owner(reply, tag_of(mark)) for reply, mark in zip(replies, marks, strict=True)})}
+
+
+def _owner(reply: Reply, own: str) -> str:
+    if reply.result is None:
+        return "none"
+    content = reply.result.get("content")
+    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return "own" if texts == [own] else "another's" if any(str(text).startswith("tagged") for text in texts) else "an error"
+
+
+PROBES: tuple[Probe, ...] = (server, lists, contents, structured, errors, arguments, context, progress, requests, overlap, cancellation)
+"""What waits or is abandoned comes last: nothing is counted in its wake."""
 
 
 def form_of(reply: Reply) -> Any:

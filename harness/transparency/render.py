@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.report.inert import cut, one_line, shown
-from harness.transparency.facts import Judged, Report
+from harness.transparency.facts import Judged, Judgement, Report
 
 WIDTH = 160
-ORDER = ("fault", "note", "waived", "declared")
-WORDS = {"fault": "Faults", "note": "Notes", "waived": "Known of this version", "declared": "Declared"}
+ORDER: tuple[Judgement, ...] = ("fault", "note", "waived", "declared")
+WORDS: Mapping[Judgement, str] = {"fault": "Faults", "note": "Notes", "waived": "Known of this version", "declared": "Declared"}
 Row = tuple[str, ...]
 Table = tuple[str, Row, list[Row]]
 
@@ -57,7 +57,7 @@ def grouped(judged: Sequence[Judged]) -> list[tuple[Judged, tuple[str, ...]]]:
 def head(report: Report) -> list[str]:
     lines = [f"{report.gateway}, at {report.protocol}, measured {report.measured}: the same provider directly and through the gateway."]
     same = len(report.of("same"))
-    lines.append(f"{len(report.judged)} facts, {same} the same; " + ", ".join(f"{len(report.of(kind))} {kind}" for kind in ORDER))  # type: ignore[arg-type]
+    lines.append(f"{len(report.judged)} facts, {same} the same; " + ", ".join(f"{len(report.of(kind))} {kind}" for kind in ORDER))
     if report.incomplete:
         lines.append(f"incomplete: {report.incomplete}")
     if report.advice:

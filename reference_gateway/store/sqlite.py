@@ -71,6 +71,11 @@ class SqliteStore(SqlStore):
             ) from error
         try:
             self._prepare(connection)
+        except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError) as error:
+            connection.close()
+            raise StoreError(
+                "store_unwritable", f"the store cannot be written: {_reason(error)}", where=self._path, fix="free or mend the disk"
+            ) from error
         except apsw.Error as error:
             connection.close()
             raise StoreError(

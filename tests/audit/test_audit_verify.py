@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from harness.audit.read import Mark, parse_export, read_marks
+from harness.audit.verify import verify as judged
 from harness.cli.main import main
 from tests.reference_gateway.conftest import Bench, Operator, gateway_served, provider_served
 from torture.audit_tamper import WAYS
@@ -102,19 +105,33 @@ def test_another_gateways_signature_is_a_strangers(verify: Verify) -> None:
     assert verify(key=base64.b64encode(b"\x01" * 32).decode())["ids"] == ["audit-signature-stranger"]
 
 
-def test_an_earlier_export_is_a_rollback_beside_its_checkpoints(verify: Verify, operator: Operator, marks: Path, provider_tenant: str) -> None:
+def test_an_earlier_export_is_a_rollback_beside_its_checkpoints(verify: Verify, operator: Operator, marks: Path) -> None:
+    with provider_served() as provider:
+        bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])
+        bench.connect()
     earlier = operator.http.get("/audit/export").content.splitlines(keepends=True)
-    for _ in range(300):  # more than lie between two marks
-        operator("PUT", f"/tenants/{provider_tenant}/policies", {"policies": []})
+    tools = [tool.name for tool in provider.tools]
+    for number in range(300 // len(tools) + 1):  # a record for each tool, more than lie between two marks
+        bench.permit(**dict.fromkeys(tools, ("ask_first", "allowed")[number % 2]))
     assert verify(earlier)["code"] == 0
     found = verify(earlier, "--checkpoints", str(marks))
     assert (found["code"], set(found["ids"])) == (1, {"audit-rolled-back"})
     assert verify(operator.http.get("/audit/export").content.splitlines(keepends=True), "--checkpoints", str(marks))["code"] == 0
 
 
-@pytest.fixture
-def provider_tenant(operator: Operator) -> str:
-    return str(operator("POST", "/tenants", {})["tenant"])
+def test_the_rest_after_a_checkpoint_is_checked_by_that_checkpoint(exported: list[bytes], operator: Operator, marks: Path) -> None:
+    begun = read_marks(marks)[0]
+    assert begun.seq == 0
+    whole = operator.http.get("/audit/export").content
+    third = json.loads(whole.splitlines()[2])
+    mark = Mark(third["seq"], third["hash"], begun.key, 1, True)
+    rest = parse_export(operator.http.get("/audit/export", params={"after": "3"}).content, "rest")
+    assert [record["seq"] for _, record in rest.records][:2] == [4, 5]
+    assert judged(rest, "rest", key=begun.key, begun=mark) == ()
+    assert [found.id for found in judged(rest, "rest", key=begun.key, begun=replace(mark, hash="0" * 64))] == ["audit-chain-broken"]
+    assert operator.http.get("/audit/export", params={"after": "x"}).status_code == 422
+    (end,) = operator.http.get("/audit/export", params={"after": "999999"}).content.splitlines()
+    assert json.loads(end)["kind"] == "checkpoint/v1"
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,19 @@ import base64
 import json
 import random
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+import rfc8785
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 import harness
 from harness.bundle.archive import Tampered
 from harness.bundle.content import ENVELOPE, MEMBERS, PREDICATE_TYPE, sha256
+from harness.bundle.envelope import private_key
 from harness.bundle.sealing import make_bundle, verify_bundle
 from harness.cli.main import main
 from harness.engine.evidence_log import parse_evidence
@@ -31,7 +35,7 @@ def keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def test_a_bundle_is_the_same_bytes_again_and_verifies(genuine: Any) -> None:
-    assert make_bundle(genuine.evidence, genuine.key, "x") == genuine.genuine
+    assert make_bundle(genuine.evidence, genuine.key, "x").content == genuine.genuine
     found = verify_bundle(genuine.genuine, genuine.key.public_key())
     assert found.results == judge(parse_evidence(genuine.evidence, "x"))
     assert found.sha256 == sha256(genuine.genuine)
@@ -40,13 +44,27 @@ def test_a_bundle_is_the_same_bytes_again_and_verifies(genuine: Any) -> None:
 def test_it_holds_the_results_that_the_run_wrote(genuine: Any, real_run: Path) -> None:
     assert genuine.members["results.json"] == (real_run / "results.json").read_bytes()
     assert genuine.members["results.json"] == document(judge(parse_evidence(genuine.evidence, "x"))).encode()
-    audit = json.loads(genuine.members["audit.json"])["checkpoints"]
-    assert audit[0]["item"].startswith("MEM-1[")
-    assert audit[0]["records"] > 0
-    assert audit[0]["hash"]
+    audit = json.loads(genuine.members["audit.json"])
+    (item,) = audit["items"]
+    assert item["item"].startswith("MEM-1[")
+    assert item["records"] > 0
+    assert item["hash"]
+    assert item["vouched"]
     environment = json.loads(genuine.members["environment.json"])["runs"][0]
     assert environment["harness"] == harness.__version__
     assert environment["environment"]["python"]
+    assert environment["environment"]["commit"]
+
+
+def test_it_holds_the_gateways_signed_checkpoints(genuine: Any) -> None:
+    (log,) = json.loads(genuine.members["audit.json"])["logs"]
+    assert (log["target"], log["offered"], log["whole"], log["findings"]) == ("reference", True, True, [])
+    first, last = log["checkpoints"][0], log["checkpoints"][-1]
+    assert (first["seq"], last["seq"]) == (0, log["records"])
+    for mark in (first, last):
+        public = Ed25519PublicKey.from_public_bytes(base64.b64decode(log["key"]))
+        signature = base64.b64decode(mark.pop("signature"))
+        public.verify(signature, rfc8785.dumps(mark))  # not by our own canonical text: it is the gateway's signature, for anybody to check
 
 
 def test_the_statement_is_in_toto_and_names_every_member(genuine: Any) -> None:
@@ -98,8 +116,70 @@ def test_evidence_that_must_flip_a_verdict_does(genuine: Any) -> None:
         assert judge(parse_evidence(b"".join(rest), "x")).exit_code != 0, words
 
 
+def altered(genuine: Any, change: Callable[[dict[str, Any]], None], kind: str = "audit_log") -> bytes:
+    """A bundle with another first record of that kind, all else made anew and signed with the right key."""
+    lines = [json.loads(line) for line in genuine.evidence.splitlines()]
+    change(next(line for line in lines if line["kind"] == kind))
+    return make_bundle("".join(json.dumps(line) + "\n" for line in lines).encode(), genuine.key, "x").content
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "name"),
+    [
+        (lambda r: r.update(export=r["export"].replace("scripted-agent", "somebody-else", 1)), "audit_log", "audit-record-altered"),
+        (lambda r: r.update(export="".join(r["export"].splitlines(keepends=True)[1:])), "audit_log", "audit-sequence-broken"),
+        (lambda r: r.update(export="".join(r["export"].splitlines(keepends=True)[:-1])), "audit_log", "audit-end-missing"),
+        (lambda r: r.update(key=base64.b64encode(b"k" * 32).decode()), "audit_log", "audit-signature-stranger"),
+        (lambda r: r.update(checkpoints=""), "audit_log", "audit-log-unreadable"),
+        (lambda r: r.update(export="nothing\n"), "audit_log", "audit-log-unreadable"),
+        (lambda r: r["record"].update(outcome="invented"), "audit", "audit-evidence-differs"),
+        (lambda r: r["record"].update(seq=[9]), "audit", "audit-evidence-differs"),
+    ],
+)
+def test_who_holds_the_key_still_cannot_change_what_the_gateway_signed(
+    genuine: Any, change: Callable[[dict[str, Any]], None], kind: str, name: str
+) -> None:
+    with pytest.raises(Tampered, match=name):
+        verify_bundle(altered(genuine, change, kind), genuine.key.public_key())
+
+
+def test_a_record_that_is_left_out_of_the_evidence_is_missed(genuine: Any) -> None:
+    lines = genuine.evidence.splitlines(keepends=True)
+    lines.remove(next(line for line in lines if b'"kind":"audit"' in line))
+    with pytest.raises(Tampered, match="audit-evidence-lacks"):
+        verify_bundle(make_bundle(b"".join(lines), genuine.key, "x").content, genuine.key.public_key())
+
+
+def test_a_gateway_that_signs_nothing_is_named_and_not_vouched_for(genuine: Any) -> None:
+    """As a gateway without such a log is recorded; and evidence of a harness that did not ask yet."""
+    content = altered(genuine, lambda r: r.update(offered=False, why_not="it exports none", key="", export="", checkpoints=""))
+    found = verify_bundle(content, genuine.key.public_key())
+    assert [*found.audit.lines()] == [
+        "reference: no signed audit log, so its audit records rest on the gateway's word alone: it exports none",
+        "no signed audit log vouches for the audit records of MEM-1[fake,reference,2026-07-28]",
+    ]
+    with pytest.raises(Tampered, match="no audit log of reference is signed"):
+        verify_bundle(content, genuine.key.public_key(), base64.b64encode(b"k" * 32).decode())
+    older = b"".join(line for line in genuine.evidence.splitlines(keepends=True) if b'"kind":"audit_log"' not in line)
+    without = make_bundle(older, genuine.key, "x")
+    assert verify_bundle(without.content, genuine.key.public_key()).audit.unvouched == ("MEM-1[fake,reference,2026-07-28]",)
+
+
+def test_the_gateways_key_may_be_known_from_elsewhere(genuine: Any, keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever holds the signer's key could write a whole log anew, and sign it as a gateway of their own."""
+    file = tmp_path / "b.zip"
+    file.write_bytes(make_bundle(genuine.evidence, private_key(Path(f"{keys}.key")), "x").content)
+    (log,) = json.loads(genuine.members["audit.json"])["logs"]
+    words = ["bundle", "verify", str(file), "--key", f"{keys}.pub"]
+    assert main([*words, "--gateway-key", log["key"]]) == 0
+    assert "whole and unaltered" in capsys.readouterr().out
+    assert main([*words, "--gateway-key", f"{keys}.pub"]) == Exit.FAILED
+    assert "another gateway's key" in capsys.readouterr().err
+    assert main([*words, "--gateway-key", "no key"]) == Exit.USAGE
+
+
 def test_a_stranger_who_signs_consistently_is_a_tamperer(genuine: Any) -> None:
-    again = make_bundle(genuine.evidence, genuine.stranger, "x")
+    again = make_bundle(genuine.evidence, genuine.stranger, "x").content
     assert verify_bundle(again, genuine.stranger.public_key())
     with pytest.raises(Tampered, match="another key"):
         verify_bundle(again, genuine.key.public_key())

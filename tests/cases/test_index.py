@@ -8,7 +8,7 @@ from pathlib import Path
 
 INDEX = Path(__file__).parent / "README.md"
 TESTS = Path(__file__).parents[1]
-CASES = {"b01", "b02", "c03", "c05", "c06", "c07", "c08", "d05", "d06", "d07", "d08", "e05", "e06", "e07", "e08"}
+CASES = {"b01", "b02", "b05", "b06", "b07", "b08", "b09", "c03", "c05", "c06", "c07", "c08", "d05", "d06", "d07", "d08", "e05", "e06", "e07", "e08"}
 
 
 def rows() -> dict[str, list[str]]:

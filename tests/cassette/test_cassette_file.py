@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from harness.cassette.redact import Redactor
 from harness.cassette.seal import Draft, seal
 from harness.cassette.shelf import Shelf
 from harness.cassette.store import cassette_path, parse_cassette, read_cassette, read_header, write_whole
-from harness.errors import UsageError
+from harness.errors import Incomplete, UsageError
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 VCR = """\
@@ -245,6 +246,25 @@ def test_d08_a_body_of_another_serializer_and_a_cookie_are_both_named() -> None:
     assert "CANARY" not in str(error) + repr(error.problems)
 
 
+# ---- a provider that is not the same all the while
+
+
+def greeting(*versions: str) -> tuple[Interaction, ...]:
+    """A session for each version that the provider answers with."""
+    asked = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
+    answers = [json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": v, "serverInfo": {"name": "n", "version": v}}}) for v in versions]
+    return tuple(one(answer.encode(), request_body=asked) for answer in answers)
+
+
+def test_a_provider_that_changes_its_version_while_it_is_recorded_is_no_recording() -> None:
+    with pytest.raises(Incomplete, match="changed its protocol version while it was recorded: 2025-11-25, then 2025-06-18") as raised:
+        seal(draft(), greeting("2025-11-25", "2025-06-18"), Redactor())
+    assert raised.value.exit_code == 5
+    again = parse_cassette(seal(draft(), greeting("2025-06-18", "2025-06-18"), Redactor()).decode(), "x.yaml").header
+    assert again is not None
+    assert (again.protocol, again.server.version) == ("2025-06-18", "2025-06-18")
+
+
 # ---- paths and disks
 
 
@@ -279,6 +299,29 @@ def test_a_full_disk_leaves_the_cassette_before_as_it_was(path: Path, monkeypatc
     with pytest.raises(UsageError, match="No space left") as raised:
         write_whole(path, b"x" * 1000)
     assert raised.value.exit_code == 2
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+FULL = """\
+import resource, signal, sys
+from pathlib import Path
+from harness.cassette.store import write_whole
+from harness.errors import UsageError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    write_whole(Path(sys.argv[1]), b"x" * 10_000)
+except UsageError as error:
+    sys.exit(f"{int(error.exit_code)} {error}")
+"""
+
+
+def test_a_write_that_the_system_cuts_short_leaves_the_cassette_before_as_it_was(path: Path) -> None:
+    """No stand-in for the disk: the kernel takes the first 4096 bytes and refuses the rest."""
+    before = path.read_bytes()
+    ended = subprocess.run([sys.executable, "-c", FULL, str(path)], check=False, timeout=60, capture_output=True, text=True)
+    assert ended.stderr.startswith(f"2 {path}: the cassette cannot be written: File too large")
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 

@@ -73,6 +73,9 @@ VARIANTS: dict[str, Change] = {
     "CONVERTED": with_header(pin="auto", agent_protocol="2025-11-25"),
     "MISSING": unchanged,
     "CUT": unchanged,
+    "EDITED": unchanged,
+    "TOMORROW": unchanged,
+    "LINKED": unchanged,
 }
 
 
@@ -85,6 +88,13 @@ def write(folder: Path, scenarios: Path, name: str, change: Change) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(dump_cassette(header.model_copy(update={"content": content_hash(interactions)}), interactions))
     (scenarios / f"{name}.yaml").write_text(MEM1.read_text(encoding="utf-8").replace("scenario: MEM-1\n", f"scenario: {name}\n"), encoding="utf-8")
+
+
+def tamper(path: Path, old: str, new: str) -> None:
+    """By hand, after it was sealed: in the bodies, or in the header where those do not have it."""
+    head, mark, bodies = path.read_text(encoding="utf-8").partition("interactions:")
+    assert old in head + bodies
+    path.write_text((head.replace(old, new) if old not in bodies else head) + mark + bodies.replace(old, new), encoding="utf-8")
 
 
 def run(select: Path, folder: Path, reports: Path, *more: str) -> tuple[int, Results]:
@@ -103,6 +113,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Ver
     (place / "cassettes" / "mem0" / "MISSING.yaml").unlink()
     cut = place / "cassettes" / "mem0" / "CUT.yaml"
     cut.write_bytes(cut.read_bytes()[:-40])
+    tamper(place / "cassettes" / "mem0" / "EDITED.yaml", "maple cabinet", "walnut chest!")
+    tamper(place / "cassettes" / "mem0" / "TOMORROW.yaml", "format: cassette/v1", "format: cassette/v2")
+    linked = place / "cassettes" / "mem0" / "LINKED.yaml"
+    linked.rename(place / "elsewhere.yaml")
+    linked.symlink_to(place / "elsewhere.yaml")
     code, results = run(place / "scenarios", place / "cassettes", place / "reports", "--level", "replayed")
     return code, {verdict.scenario: verdict for verdict in results.verdicts}, results.level_line
 
@@ -153,7 +168,8 @@ def test_a_call_that_was_not_recorded_and_one_that_is_not_made_any_more(played: 
 @pytest.mark.parametrize(
     ("name", "said"),
     [("OLD", "expired on 2020-01-01"), ("ELSEWHERE", "recorded against another inventory of mem0"), ("RENAMED", "the recording of mem0/MEM-9"),
-     ("CONVERTED", "recorded for an agent that speaks 2025-11-25"), ("MISSING", "there is no such cassette")],
+     ("CONVERTED", "recorded for an agent that speaks 2025-11-25"), ("MISSING", "there is no such cassette"),
+     ("TOMORROW", "format 'cassette/v2': this version reads cassette/v1"), ("LINKED", "the cassette would be outside its folder")],
 )  # fmt: skip
 def test_a_recording_that_does_not_fit_is_red_before_anything_starts(played: Played, name: str, said: str) -> None:
     verdict = played[1][name]
@@ -161,8 +177,8 @@ def test_a_recording_that_does_not_fit_is_red_before_anything_starts(played: Pla
     assert said in findings(verdict)["prerequisite-missing"]
 
 
-def test_a_cut_recording_and_one_of_other_values_could_not_tell(played: Played) -> None:
-    for name, said in (("CUT", "not a cassette"), ("VALUES", "made with other values")):
+def test_a_cut_or_edited_recording_and_one_of_other_values_could_not_tell(played: Played) -> None:
+    for name, said in (("CUT", "not a cassette"), ("EDITED", "edited after it was recorded"), ("VALUES", "made with other values")):
         verdict = played[1][name]
         assert (verdict.outcome, verdict.exit_code) == ("error", 5), name
         assert any(said in message or "end of the file" in message for message in findings(verdict).values()), findings(verdict)

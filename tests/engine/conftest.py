@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from harness.engine.plan import make_plan
 from harness.engine.run import run_plan
 from harness.model.evidence import EvidenceRecord
 from harness.model.verdict import Results
+from harness.scenario.files import data_root
 
 NEWEST = "2026-07-28"
 
@@ -35,6 +37,21 @@ class Ran:
         }
 
 
+@cache
+def shipped() -> dict[str, Path]:
+    """Scenario id → its file, by the file's first line: a run of one scenario need not read all of them."""
+    return {
+        line.removeprefix("scenario: "): file
+        for file in sorted((data_root() / "scenarios").rglob("*.yaml"))
+        if (line := file.read_text(encoding="utf-8").partition("\n")[0]).startswith("scenario: ")
+    }
+
+
+def files_of(select: Sequence[str]) -> list[Path]:
+    """Nothing where a word is no scenario's id: then the plan looks among all."""
+    return [shipped()[word] for word in select] if set(select) <= set(shipped()) else []
+
+
 class Runner:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,6 +67,7 @@ class Runner:
         level: str = "fake",
     ) -> Ran:
         self.runs += 1
+        paths = paths or files_of(select)
         plan = make_plan(select, protocol=protocol, paths=paths, level=level)
         evidence = self.folder / str(self.runs) / "evidence.jsonl"
         asyncio.run(run_plan(plan, jobs=jobs, evidence=evidence, run_id=f"test-{self.runs}", defects=defects))

@@ -14,6 +14,7 @@ from harness.engine.evidence_log import read_evidence
 from harness.engine.judge import judge
 from harness.engine.plan import make_plan
 from harness.engine.run import run_plan
+from harness.engine.tapes import Tapes
 from harness.fake.kit import Account, RunningFake, serve
 from harness.live.budget import Budget
 from harness.live.options import LiveOptions
@@ -45,7 +46,9 @@ class Rehearsal:
     folder: Path
     runs: int = field(default=0)
 
-    async def run(self, pretend: Pretend, texts: Sequence[str], *, defects: Sequence[str] = (), **told: Any) -> tuple[Results, list[EvidenceRecord]]:
+    async def run(
+        self, pretend: Pretend, texts: Sequence[str], *, defects: Sequence[str] = (), tapes: Tapes | None = None, **told: Any
+    ) -> tuple[Results, list[EvidenceRecord]]:
         """Scenarios given as text, or named, on one bench."""
         self.runs += 1
         place = self.folder / f"run-{self.runs}"
@@ -60,7 +63,7 @@ class Rehearsal:
         )
         plan = make_plan([], level="live", protocol=VERSION, paths=paths, live=live)
         evidence = place / "evidence.jsonl"
-        await run_plan(plan, jobs=4, evidence=evidence, run_id="20261201T000000Z-abcdef", live=live, defects=defects)
+        await run_plan(plan, jobs=4, evidence=evidence, run_id="20261201T000000Z-abcdef", live=live, defects=defects, tapes=tapes)
         records = read_evidence(evidence)
         return judge(records), records
 

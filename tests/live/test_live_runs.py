@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from harness.cassette.store import read_cassette
 from harness.engine.plan import make_plan
+from harness.engine.tapes import Tapes
 from harness.live.budget import Budget
 from harness.live.options import LiveOptions
 from harness.model.evidence import EvidenceRecord, NoteRecord, ProviderExchangeRecord
@@ -55,6 +58,19 @@ GRAB = """
     expect: [{id: gone, result: {is_error: false}}]
 """
 
+# A provider that answers with the credential that it was shown.
+ECHO = """
+scenario: ECHO
+title: an answer that shows the credential
+connections: {mem0: {}}
+steps:
+  - id: list
+    call: mem0.list_entities
+    expect: [{id: seen, result: {is_error: false}}]
+proves: [{claim: c, by: [seen]}]
+does_not_prove: [d]
+"""
+
 HELD = """    expect: [{id: held, pending: approval}]
   - id: allow
     approve: write
@@ -73,6 +89,7 @@ class Seen:
     results: Results
     records: list[EvidenceRecord]
     left: dict[str, Any]
+    cassettes: Path = Path()
 
     def of(self, name: str) -> Verdict:
         return next(v for v in self.results.verdicts if v.scenario == name)
@@ -91,9 +108,12 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         pretend.fake.configure(KEY, index_delay_s=0.0)
         await foreign_memory(store)
         pretend.faults.append(make_fault("status", code=429, retry_after="1", tool="search_memories", times=1))
-        texts = [scenario("TIDY", FIND), scenario("UNTIDY", "", clean=False), scenario("GRABBING", GRAB)]
-        results, records = await Rehearsal(tmp_path_factory.mktemp("live")).run(pretend, texts)
-        return Seen(results, records, pretend.memories())
+        shown = f"{KEY} {b64encode(KEY.encode()).decode()} {KEY[::-1]}"
+        pretend.faults.append(make_fault("stub-reply", tool="list_entities", result={"content": [{"type": "text", "text": shown}], "isError": False}))
+        texts = [scenario("TIDY", FIND), scenario("UNTIDY", "", clean=False), scenario("GRABBING", GRAB), ECHO]
+        tapes = Tapes(folder=tmp_path_factory.mktemp("cassettes"), record="new")
+        results, records = await Rehearsal(tmp_path_factory.mktemp("live")).run(pretend, texts, tapes=tapes)
+        return Seen(results, records, pretend.memories(), tapes.folder)
 
     found: Seen = in_loop(scene)
     return found
@@ -152,6 +172,21 @@ def test_what_was_spent_is_in_the_evidence(seen: Seen) -> None:
     notes = [r.data for r in seen.records if isinstance(r, NoteRecord) and r.text == "live spending so far"]
     assert notes[-1]["calls"] == len([r for r in seen.records if isinstance(r, ProviderExchangeRecord) and r.exchange.rpc_method == "tools/call"])
     assert notes[-1]["calls"] <= notes[-1]["max_calls"]
+
+
+def test_what_is_recorded_of_a_pretend_host_says_that_it_is_fake_and_shows_no_credential(seen: Seen) -> None:
+    files = {path.stem: path for path in seen.cassettes.glob("mem0/*.yaml")}
+    assert files.keys() == {"TIDY", "UNTIDY", "ECHO"}, "what broke off is not recorded"
+    for path in files.values():
+        header = read_cassette(path).header
+        assert header is not None
+        assert (header.recorded_at, dict(header.legs)) == ("fake", {"schema": "fake", "memory": "fake"})
+        assert {header.leg("schema"), header.leg("memory")} == {"fake"}, "a replay of it proves no more"
+        assert header.endpoint == "stand-in of https://mcp.mem0.ai/mcp/"
+        text = path.read_text(encoding="utf-8")
+        for trace in (KEY, KEY[::-1], b64encode(KEY.encode()).decode(), "127.0.0.1", "Bearer"):
+            assert trace not in text, (path.stem, trace)
+    assert files["ECHO"].read_text(encoding="utf-8").count("[secret:mem0:") >= 3
 
 
 def test_the_budget_stops_a_run_before_it_is_exceeded_and_cleanup_runs_all_the_same(tmp_path: Path) -> None:

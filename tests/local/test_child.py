@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.errors import Exit, Unreachable
@@ -100,3 +102,27 @@ def test_it_learns_nothing_of_our_environment(tmp_path: Path, monkeypatch: pytes
 def test_one_that_talks_much_is_not_blocked(tmp_path: Path) -> None:
     url, _ = run(command(tmp_path, "print(('x' * 1000 + '\\n') * 500)\n" + LISTENS + WAITS))
     assert url
+
+
+HOLDS = """\
+import asyncio, re, sys
+from pathlib import Path
+from harness.local.child import Command, running
+
+async def main():
+    words = (sys.executable, "-u", "-c", sys.argv[1])
+    async with running(Command(words, {}, Path(sys.argv[2]), re.compile(r"listening on (http://\\S+)"))) as child:
+        print(child.process_id, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_it_does_not_outlive_a_harness_that_is_killed(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDS, LISTENS + WAITS, str(tmp_path / "server.log")], stdout=subprocess.PIPE, text=True)
+    with holder:
+        assert holder.stdout is not None
+        child = psutil.Process(int(holder.stdout.readline()))
+        holder.kill()
+    child.wait(timeout=20)

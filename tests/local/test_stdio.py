@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ import psutil
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from harness.cassette.events import event_data, split_events
 from harness.cassette.redact import Redactor
 from harness.cassette.seal import Draft, seal
 from harness.cassette.store import parse_cassette
@@ -23,6 +25,7 @@ from harness.model.exchange import Sequencer
 from harness.tap import Tap
 from harness.tap.record import Recorder
 from harness.tap.replay import Player
+from tests.tap.test_listening_replayed import converse
 
 SERVER = """\
 import asyncio, os, sys
@@ -125,3 +128,82 @@ def test_a_server_that_dies_ends_its_calls_and_is_no_session_any_more(tmp_path: 
 
     assert asyncio.run(whole()) == [200, 200, 502, 404, 400, 200, 404]
     assert servers() == []
+
+
+# ---- 2026-07-28: no session, so a caller is known by his credential
+
+NOTES = Path(__file__).parents[1] / "cassette" / "notes_server.py"
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def asking(method: str, params: dict[str, Any], number: Any = 1) -> dict[str, Any]:
+    """With the envelope of this version, and a progress token that equals the id."""
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": {**META, "progressToken": number}}}
+
+
+def calling(tool: str, arguments: dict[str, Any], number: Any = 1) -> dict[str, Any]:
+    return asking("tools/call", {"name": tool, "arguments": arguments}, number)
+
+
+def said(answer: bytes) -> list[dict[str, Any]]:
+    return [json.loads(data) for event in split_events(answer) if (data := event_data(event))]
+
+
+def test_without_sessions_it_is_recorded_and_replayed_too_and_each_caller_has_a_process(tmp_path: Path) -> None:
+    command = StdioCommand((sys.executable, str(NOTES)), {}, tmp_path / "server.log", {"NOTES_KEY": "synthetic-key-0123"}, modern=True)
+
+    async def whole() -> None:
+        async with Tap(SystemClock(), Sequencer()) as tap, httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+            async with behind_http(command) as base_url:
+                mount = tap.mount("notes", base_url)
+                mount.recorder = Recorder()
+                then = await converse(mount.url("/mcp"), http, ask_first=False)
+                await mount.wait_for(lambda seen: all(e.outcome is not None for e in seen))
+                cassette = parse_cassette(seal(draft(), mount.recorder.finished(), Redactor()).decode(), "x")
+                assert len(servers()) == 1
+                await equal_ids_at_the_same_time(http, f"{base_url}/mcp")
+                await another_caller(http, f"{base_url}/mcp")
+                assert len(servers()) == 2
+            assert (then["new"], then["event"]) == (["fresh"], "ToolsListChanged")
+            assert servers() == []
+            again = tap.mount("again", "http://127.0.0.1:9")
+            again.player = Player(cassette, str, again.url)
+            assert await converse(again.url("/mcp"), http, ask_first=True) == then
+            assert again.player.unmatched == []
+
+    asyncio.run(whole())
+    assert "called ask with [secret:env:NOTES_KEY]" in (tmp_path / "server.log").read_text(encoding="utf-8")
+
+
+async def equal_ids_at_the_same_time(http: httpx2.AsyncClient, url: str) -> None:
+    """Two requests of one caller under the id 1: each gets its own answer, under that id; and a stream that is left is cancelled."""
+    listen = asking("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    async with http.stream("POST", url, json=listen) as standing:
+        parts, got = standing.aiter_raw(), bytearray()
+        got += await anext(parts)
+        progress, answer = said((await http.post(url, json=calling("search_notes", {"query": "none"}))).content)
+        assert (progress["params"]["progressToken"], answer["id"]) == (1, 1)
+        await http.post(url, json=calling("change", {}))
+        while b"list_changed" not in got:
+            got += await anext(parts)
+    assert {message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] for message in said(bytes(got))} == {1}
+
+
+async def another_caller(http: httpx2.AsyncClient, url: str) -> None:
+    await http.post(url, json=calling("add_note", {"text": "mine"}))
+    find = calling("search_notes", {"query": "mine"})
+    (mine, theirs) = [said((await http.post(url, json=find, headers=who)).content)[-1]["result"] for who in ({}, {"authorization": "Bearer other"})]
+    assert [len(found["structuredContent"]["results"]) for found in (mine, theirs)] == [1, 0]
+
+
+def test_a_command_of_the_handshake_era_is_not_asked_otherwise(tmp_path: Path) -> None:
+    command = StdioCommand(("no-such-command-anywhere",), {}, tmp_path / "server.log")
+
+    async def whole() -> list[int]:
+        async with behind_http(command) as base_url, httpx2.AsyncClient(trust_env=False, timeout=30, base_url=base_url) as http:
+            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+            made = [await http.post("/mcp", json=body) for body in (asking("tools/list", {}), hello, [])]
+            assert "could not be started" in made[1].text
+            return [answer.status_code for answer in made]
+
+    assert asyncio.run(whole()) == [404, 502, 400]

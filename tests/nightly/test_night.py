@@ -14,12 +14,15 @@ from harness.cli.main import main
 from harness.cli.nightly import write
 from harness.cli.place import RunPlace
 from harness.clock import SystemClock
+from harness.engine.vocabulary import manifests
 from harness.errors import UsageError
 from harness.history.store import NAME, History
 from harness.live.options import LiveOptions
+from harness.nightly.doctor import checkup, exit_of
 from harness.nightly.freshness import Cassette, judge_freshness
 from harness.nightly.night import Night, Wish, night
 from harness.nightly.render import document, issue, markdown
+from harness.scenario.files import data_root
 from harness.tap.fault import make_fault
 from tests.live.conftest import ENVIRONMENT, KEY, Pretend, in_loop, pretend_mem0
 
@@ -139,6 +142,14 @@ def test_how_fresh_a_recording_is(told: dict[str, object], causes: dict[str, str
     assert judged.state == state
 
 
+@pytest.mark.parametrize(("recorded", "today", "state"), [("2026-07-28", "2025-11-25", "contradicted by live"), ("2025-06-18", "2025-11-25", "fresh"),
+                                                          ("2025-11-25", "2025-11-25", "fresh"), ("2026-07-28", "", "fresh")])  # fmt: skip
+def test_a_provider_that_no_longer_speaks_what_was_recorded_contradicts_it(recorded: str, today: str, state: str) -> None:
+    (judged,) = judge_freshness([cassette(protocol=recorded)], [], {}, {}, {"mem0": today})
+    assert judged.state == state
+    assert (state == "fresh") == ("nothing newer" not in judged.because[0])
+
+
 def test_a_live_failure_by_the_providers_change_contradicts_a_recording(found: Night) -> None:
     (changed,) = [v for v in found.verdicts if v.scenario == "CHANGED"]
     live = changed.model_copy(update={"level": "live", "rehearsed": False})
@@ -227,6 +238,23 @@ def test_missing_credentials_are_red_and_exit_3_and_what_can_be_run_is_run(
     assert "1 pass" in said
     assert "MEM0_API_KEY" in (tmp_path / "reports/latest/issue.md").read_text(encoding="utf-8").replace("\\", "")
     assert main(["sweep", "mem0"]) == 3
+    assert main(["login", "mem0"]) == 2
+    assert "open this address" not in capsys.readouterr().err, "there is none to open"
+
+
+def test_a_program_that_is_hosted_nowhere_lacks_nothing_live(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else every night would be red for a credential that nobody could use."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PAPR_API_KEY", "synthetic-papr-key-1")
+    (program,) = [checkup(one, LiveOptions(), lambda _: "") for name, one in manifests(data_root()).items() if name == "papr-mcp"]
+    assert exit_of([program], ()) == 0
+    assert exit_of([program], ("papr-mcp",)) == 5
+    assert main(["doctor", "papr-mcp", "--probe"]) == 5
+    said = capsys.readouterr().out
+    assert "live: none" in said
+    assert "papr-mcp is hosted nowhere: it is a program for this machine; select level local" in said
 
 
 def test_bad_input_is_said_before_anything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

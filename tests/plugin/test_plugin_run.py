@@ -10,6 +10,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from harness.bundle.audit_logs import audit_logs
+from harness.engine.evidence_log import read_evidence
+
 Write = Callable[..., Path]
 
 KILLER = '''
@@ -82,6 +85,9 @@ def test_verdicts_reports_and_counts_agree(pytester: pytest.Pytester, scenario: 
     runs = [path for path in (pytester.path / "reports").iterdir() if path.is_dir() and not path.is_symlink()]
     assert len(runs) == 1
     assert not (runs[0] / "items").exists(), "the parts became one evidence file"
+    audit = audit_logs(read_evidence(runs[0] / "evidence.jsonl"))
+    assert [log.kept for log in audit.logs] == [True], "one bench, one signed log"
+    assert (audit.findings, audit.unvouched) == ((), ())
 
 
 def test_what_cannot_be_had_is_pytests_error(pytester: pytest.Pytester, scenario: Write) -> None:

@@ -17,9 +17,16 @@ from reference_gateway.app import Gateway, Options, opened_store
 from reference_gateway.permission import WORDS
 from reference_gateway.policy import strictest
 
-from .conftest import OPERATOR_TOKEN, SECRET, SUCCESS, TLS, VERSIONS, Bench, Operator, Provider, Refused, Served, denied
+from .conftest import OPERATOR_TOKEN, SECRET, SUCCESS, TLS, VERSIONS, Bench, Operator, Provider, Refused, Served, denied, gateway_served
 
 NOTE = {"text": "a silver compass"}
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Operator]:
+    """One for this file: the owner's routes are about everything in a gateway, and what other files leave in a shared one makes them slow."""
+    with gateway_served() as operator:
+        yield operator
 
 
 def policies(bench: Bench, *found: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from reference_gateway.clock import TestClock
 from reference_gateway.store.base import Store
 from reference_gateway.store.sqlite import SqliteStore
 
-from .conftest import OPERATOR_TOKEN, PENDING, Bench, Operator, Provider, Refused, Served
+from .conftest import OPERATOR_TOKEN, PENDING, SECRET, Bench, Operator, Provider, Refused, Served
 
 STATES = ("pending", "executing", "executed", "failed", "rejected", "expired", "cancelled", "unknown")
 LATER = LIFETIME.total_seconds() + 1
@@ -65,12 +65,16 @@ EVENTS: dict[str, Callable[[Desk, str], Any]] = {
     "fail": lambda desk, approval: desk.approvals.finish(approval, "timeout"),
     "an hour": lambda desk, approval: (desk.later(), desk.approvals.expire_due()),
     "restart": lambda desk, approval: desk.approvals.recover(),
+    "run ends": lambda desk, approval: desk.approvals.withdraw("t", "r", "operator:bob"),
 }
+WITHOUT_ASKING = ("an hour", "restart", "run ends")
+"""Nobody decides about this one approval, so where nothing is to be done nobody is refused."""
 LEADS = {
     ("pending", "approve"): "executing",
     ("pending", "reject"): "rejected",
     ("pending", "supersede"): "cancelled",
     ("pending", "an hour"): "expired",
+    ("pending", "run ends"): "cancelled",
     ("executing", "succeed"): "executed",
     ("executing", "fail"): "failed",
     ("executing", "restart"): "unknown",
@@ -84,7 +88,7 @@ def test_every_state_meets_every_event(tmp_path: Path, state: str, event: str) -
     try:
         before = desk.made(state)
         assert before.state == state
-        if (state, event) in LEADS or event in ("an hour", "restart"):
+        if (state, event) in LEADS or event in WITHOUT_ASKING:
             EVENTS[event](desk, before.id)
         else:
             error = ApprovalExpired if state == "expired" and event in ("approve", "reject", "supersede") else ApprovalConflict
@@ -145,6 +149,11 @@ CHANGES: dict[str, Callable[[Bench, str], Any]] = {
     "task": lambda bench, run: bench.run(takes_task=True),
     "grant": lambda bench, run: bench.op("POST", "/connections/notes/revoke"),
     "permission": lambda bench, run: bench.permit(add_note="off"),
+    "audience": lambda bench, run: bench.op("PUT", "/connections/notes/audience", {"audience": []}),
+    "pause": lambda bench, run: bench.op("POST", "/connections/notes/state", {"state": "paused"}),
+    "deletion": lambda bench, run: bench.op("DELETE", "/connections/notes"),
+    "credential": lambda bench, run: bench.op("POST", "/connections/notes/rotate", {"values": {"credentials.authorization": SECRET}}),
+    "fixed argument": lambda bench, run: bench.op("PUT", "/connections/notes/managed", {"managed": {"text": "fixed"}}),
 }
 
 
@@ -197,3 +206,20 @@ def test_arguments_that_were_changed_in_the_store_are_not_executed(provider: Pro
         assert bench.op("POST", f"/approvals/{held}/approve", {"by": "ann"})["approval"]["state"] == "cancelled"
         assert provider.calls == []
         operator.http.close()
+
+
+def test_what_waits_in_one_run_is_nothing_to_another_run_agent_or_tenant(bench: Bench) -> None:
+    bench.permit(add_note="ask_first")
+    _, token = bench.run()
+    held = bench.call(token, "add_note", {"text": "x"})["_meta"]["gateway/approval"]["id"]
+    bench.op("POST", f"/approvals/{held}/approve", {"by": "ann"})
+    for more in ({}, {"agent": "agent-2"}, {"task": "task-2"}):
+        _, other = bench.run(**more)
+        meta = bench.call(other, "add_note", {"text": "x"})["_meta"]
+        assert (meta["gateway/outcome"], meta["gateway/approval"]["id"] == held) == ("pending", False)
+    stranger = Bench(bench.operator, bench.provider, bench.operator("POST", "/tenants", {})["tenant"])
+    for method, path, body in (("GET", "", None), ("GET", "/outcome", None), ("POST", "/approve", {"by": "eve"}), ("POST", "/reject", {"by": "eve"})):
+        with pytest.raises(Refused) as refused:
+            stranger.op(method, f"/approvals/{held}{path}", body)
+        assert (refused.value.status, refused.value.code) == (404, "approval_unknown")
+    assert len(bench.provider.calls) == 1

@@ -36,6 +36,9 @@ def vault(store: SqliteStore) -> Vault:
 def code(vault: Vault, place: tuple[str, str, str, str]) -> str:
     with pytest.raises(VaultError) as caught:
         vault.get(*place)
+    with pytest.raises(VaultError) as checked:
+        vault.check(*place)
+    assert checked.value.code == caught.value.code
     assert SECRET not in str(caught.value)
     assert caught.value.fix
     return caught.value.code
@@ -94,6 +97,7 @@ def test_nothing_readable_reaches_the_disk(vault: Vault, tmp_path: Path) -> None
 
 def test_every_flipped_bit_is_refused(vault: Vault, store: SqliteStore) -> None:
     vault.put(*HOME, SECRET)
+    vault.check(*HOME)  # what was good once is no excuse
     found = store.secret_get(*HOME[:2], HOME[3])
     assert found is not None
     version, blob = found
@@ -129,6 +133,7 @@ def test_a_row_moved_elsewhere_does_not_open(vault: Vault, store: SqliteStore, p
 
 def test_another_grant_or_version_does_not_open_it(vault: Vault, store: SqliteStore) -> None:
     vault.put(*HOME, SECRET)
+    vault.check(*HOME)
     assert code(vault, ("t1", "mem0", Grant("personal", "user-1").key, HOME[3])) == "vault_sealed_altered"
     found = store.secret_get(*HOME[:2], HOME[3])
     assert found is not None
@@ -215,6 +220,31 @@ def test_a_key_that_was_changed_while_nothing_ran_is_named_once(tmp_path: Path, 
     with pytest.raises(VaultError) as caught:
         opened_vault(KeySource(old, previous_file=key_file(tmp_path / "third", bytes(KEY_BYTES))), store)
     assert caught.value.code == "vault_key_wrong"
+
+
+def test_a_key_that_another_process_changed_is_taken_over_and_none_is_sealed_under_an_older_one(tmp_path: Path, store: SqliteStore) -> None:
+    present, before = tmp_path / "key", tmp_path / "before"
+    key_file(before), key_file(present)
+    source = KeySource(str(present), previous_file=str(before))
+    one, other = (Vault(KEY, store, keys=source) for _ in range(2))
+    one.put(*HOME, SECRET)
+    key_file(present, OTHER_KEY)
+    one.rotate(source.next())
+    assert (other.get(*HOME), other.key_id) == (SECRET, one.key_id)
+    late, blind = Vault(KEY, store, keys=source), Vault(KEY, store)
+    second = ("t2", *HOME[1:])
+    late.put(*second, SECRET)
+    assert (late.key_id, one.get(*second)) == (one.key_id, SECRET)
+    with pytest.raises(VaultError) as caught:  # it does not know where keys come from, and must not seal what nobody else can open
+        blind.put(*HOME, "other")
+    assert (caught.value.code, caught.value.http_status) == ("vault_key_wrong", 409)
+    assert one.get(*HOME) == SECRET
+    # The next key is in the file already, and the change is still to come: what is stored is under the one before.
+    key_file(before, OTHER_KEY), key_file(present, bytes(KEY_BYTES))
+    behind = Vault(KEY, store, keys=source)
+    assert behind.get(*HOME) == SECRET
+    assert Vault(KEY, store, keys=source).rotate(source.next()).secrets == {"t1": 1, "t2": 1}
+    assert one.get(*HOME) == behind.get(*second) == SECRET
 
 
 def test_the_next_key_is_what_the_file_holds_now(tmp_path: Path) -> None:

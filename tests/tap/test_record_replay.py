@@ -335,7 +335,7 @@ async def test_a_timeout_hangs_again_and_a_reset_breaks_off_again(bench: Any) ->
 
 
 async def test_a_provider_that_streams_for_ever_is_not_put_on_disk(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.errors import UsageError
+    from harness.errors import Incomplete
     from harness.tap import record
 
     monkeypatch.setattr(record, "BOUND", 64 * 1024)
@@ -355,7 +355,7 @@ async def test_a_provider_that_streams_for_ever_is_not_put_on_disk(bench: Any, m
                 got += len(chunk)
                 if got > 256 * 1024:
                     break
-        with pytest.raises(UsageError, match="larger than"):
+        with pytest.raises(Incomplete, match="larger than"):
             sealed(mount)
 
 

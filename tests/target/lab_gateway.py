@@ -2,12 +2,14 @@
 
 The provider's credential stands in LAB_KEY. Modes: honest, busy (429 to everything), mortal (dies at the first tools/call),
 hoarder (leaves a process behind), forger (answers calls itself, upstream never asked), silent (never ready), choosy (refuses its upstream),
-modern (needs a newer Python).
+modern (needs a newer Python), limited (429 after twenty requests), shut (refuses every call), crosser (answers a call with what the
+call before it got), stranger (answers a call under another call's number).
 """
 
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -20,14 +22,22 @@ PORT, UPSTREAM, MODE = int(sys.argv[1]), urlsplit(sys.argv[2]), sys.argv[3]
 PASSED = ("content-type", "accept", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name")
 
 
+LIMIT = 20
+asked_for = itertools.count(1)
+last: list[dict[str, object]] = []
+
+
 class Relay(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         message = json.loads(body)
-        if MODE == "busy":
+        if MODE == "busy" or (MODE == "limited" and next(asked_for) > LIMIT):
             return self.answer(429, {"content-type": "text/plain"}, b"slow down")
+        if message.get("method") == "tools/call" and MODE == "shut":
+            refused = {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "no calls today"}}
+            return self.answer(200, {"content-type": "application/json"}, json.dumps(refused).encode())
         if message.get("method") == "tools/call" and MODE == "mortal":
             os._exit(9)
         if message.get("method") == "tools/call" and MODE == "forger":
@@ -39,7 +49,7 @@ class Relay(BaseHTTPRequestHandler):
         asked.request("POST", UPSTREAM.path, body, {**headers, "authorization": f"Bearer {os.environ['LAB_KEY']}"})
         response = asked.getresponse()
         kept = {name: value for name, value in response.getheaders() if name.lower() in ("content-type", "mcp-session-id")}
-        return self.answer(response.status, kept, response.read())
+        return self.answer(response.status, kept, exchanged(message, response.read()))
 
     def do_GET(self) -> None:
         self.answer(405, {}, b"")
@@ -56,6 +66,15 @@ class Relay(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Silent."""
+
+
+def exchanged(message: dict[str, object], answer: bytes) -> bytes:
+    """What a gateway that mixes its callers up makes of the provider's answer."""
+    if message.get("method") != "tools/call" or MODE not in ("crosser", "stranger") or not answer.startswith(b"{"):
+        return answer
+    last.append(json.loads(answer))
+    shown = {**last[-2 if MODE == "crosser" and len(last) > 1 else -1], "id": message["id"] if MODE == "crosser" else 999_999}
+    return json.dumps(shown).encode()
 
 
 if MODE == "silent":

@@ -52,7 +52,10 @@ async def asked(answers: Callable[[httpx2.Request], httpx2.Response], folder: Pa
         gateway.remember("t", request("lab"), served)
         gateway._ids["t", "lab"] = "g1"
         gateway._tokens[served.port] = "synthetic-admin"
-        return await work(gateway)
+        try:
+            return await work(gateway)
+        finally:
+            served.home.rmdir()
 
 
 def registry(sent: list[tuple[str, str]], entries: Any = ()) -> Callable[[httpx2.Request], httpx2.Response]:

@@ -8,6 +8,7 @@ egress guard's. A request is sent exactly once, whatever happens to its connecti
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -22,9 +23,14 @@ Dial = Callable[[str, str, int, Callable[[], asyncio.Protocol]], Awaitable[objec
 MAX_AT_ONCE = 200
 MAX_IDLE = 200
 IDLE_S = 60.0
+MARGIN_S = 1.0
+"""How long before the other side lets go of a connection we do: a request that meets its end on the way may not be sent again."""
 DRAIN_S = 2.0
 DRAIN_BYTES = 64 * 1024
 HIGH_WATER = 256 * 1024
+
+
+_TIMEOUT = re.compile(r"\btimeout\s*=\s*\"?([0-9]{1,6})\b", re.IGNORECASE)
 
 
 class LineBroken(Exception):
@@ -224,13 +230,19 @@ class Response:
         if self._open:
             self._open = False
             self._line.expire_in(None)
-            self._lines.give_back(self._place, self._line, self._standing)
+            self._lines.give_back(self._place, self._line, self._standing, kept_s(self.headers.get("keep-alive", "")))
 
     def cut(self) -> None:
         """For an answer that nobody wants any more: the other side sees that at once."""
         if self._open:
             self._open = False
             self._lines.forget(self._line, self._standing)
+
+
+def kept_s(header: str) -> float:
+    """How long a connection may wait for its next request, by the Keep-Alive header of its last answer; 0: not at all."""
+    found = _TIMEOUT.search(header)
+    return IDLE_S if found is None else max(0.0, min(IDLE_S, int(found[1]) - MARGIN_S))
 
 
 class Requests(Protocol):
@@ -309,28 +321,28 @@ class Lines:
         self._all.add(made[-1])
         return made[-1]
 
-    def give_back(self, place: Place, line: _Line, standing: bool) -> None:
+    def give_back(self, place: Place, line: _Line, standing: bool, seconds: float) -> None:
         if not standing:
             self.turns.release()
         if line.reusable:
-            self._keep(place, line)
+            self._keep(place, line, seconds)
         elif line.lost:
             line.abort()
         else:
-            line.drain(lambda drained: self._keep(place, drained))
+            line.drain(lambda drained: self._keep(place, drained, seconds))
 
     def forget(self, line: _Line, standing: bool) -> None:
         if not standing:
             self.turns.release()
         line.abort()
 
-    def _keep(self, place: Place, line: _Line) -> None:
+    def _keep(self, place: Place, line: _Line, seconds: float) -> None:
         kept = self._idle.setdefault((place.scheme, place.host, place.port), [])
-        if len(kept) >= MAX_IDLE:
+        if len(kept) >= MAX_IDLE or not seconds:
             line.abort()
             return
         line.idle = True
-        kept.append((line, asyncio.get_running_loop().call_later(IDLE_S, line.abort)))
+        kept.append((line, asyncio.get_running_loop().call_later(seconds, line.abort)))
 
     def _lost(self, line: _Line) -> None:
         self._all.discard(line)

@@ -13,7 +13,7 @@ import pytest
 
 from reference_gateway.bounded import TooLarge, gathered
 from reference_gateway.egress import Egress, UrlRejected
-from reference_gateway.lines import LineBroken, Lines
+from reference_gateway.lines import LineBroken, Lines, kept_s
 from reference_gateway.wire import UpstreamFailure, exchange
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Awaitable[None]]
@@ -178,6 +178,26 @@ def test_bodies_are_bounded_by_what_is_announced_and_by_what_comes() -> None:
 
     asyncio.run(go([b"HTTP/1.1 200 OK\r\ncontent-length: 101\r\n\r\n"]))
     asyncio.run(go([b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunk(b"x" * 101)]))
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("", 60), ("timeout=5", 4), ("timeout=5, max=100", 4), ("max=3, Timeout = 30", 29), ("timeout=900", 60), ("timeout=1", 0), ("timeout=soon", 60)],
+)
+def test_a_connection_is_let_go_before_the_other_side_lets_go_of_it(header: str, seconds: float) -> None:
+    assert kept_s(header) == seconds
+
+
+def test_a_connection_that_ends_at_once_is_not_kept() -> None:
+    async def go() -> None:
+        reply = b"HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-type: application/json\r\ncontent-length: 36\r\n\r\n"
+        async with served(lambda number: [reply + b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number]) as (seen, lines):
+            assert await call(lines, seen.url, 1) == {}
+            assert not lines.idle
+            assert await call(lines, seen.url, 2) == {}
+            assert seen.connections == 2
+
+    asyncio.run(go())
 
 
 @pytest.mark.parametrize("headers", [{"x": "a\r\nb: c"}, {"x\r\ny": "z"}, {"x": "\x00"}])

@@ -136,11 +136,12 @@ test-browser: setup $(VENV)/.browser .real/npm/axe/.locked .real/npm/allure/.loc
 
 .PHONY: gateways-light
 gateways-light: setup ## Gateways of other people (FastMCP, mcp-proxy, ctrlrun), unchanged, judged as written down
-	$(BIN)/pytest gateways/test_light.py
+	$(BIN)/pytest -n 2 --dist worksteal gateways/test_light.py
 
 .PHONY: gateways
 gateways: setup ## The same for all of them, with ContextForge and LiteLLM (nightly: half an hour and 1 GB of installations)
-	$(BIN)/pytest gateways/test_light.py gateways/test_heavy.py
+	$(BIN)/pytest -n 2 --dist worksteal gateways/test_light.py
+	$(BIN)/pytest gateways/test_heavy.py
 
 .PHONY: torture
 torture: setup ## Every promise tried thousands of times, each with a control that must break (an hour; SCALE=short takes minutes)

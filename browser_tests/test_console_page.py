@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser_tests.conftest import THEMES, WIDTHS, Watched, overflows
+from browser_tests.stand_ins import UNDER_ITS_NAME, WITH_CONSENT, Provider, stand_ins
 
 TOKEN = "console-test-operator-token"
 KEY = "console-test-provider-key"
@@ -42,7 +43,7 @@ class Stage:
     console: str
     operator: httpx2.Client
     mcp: str
-    provider: str
+    providers: dict[str, Provider]
     tenant: str
 
     def op(self, method: str, path: str, body: Any = None) -> Any:
@@ -78,18 +79,19 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
+    flags = ("--console", "--allow-loopback", "--test-clock", "--experimental", "memory_connectors")
     with (
-        child("harness.fake", "mem0", "--credential", KEY) as fake,
-        child("reference_gateway", "--console", "--allow-loopback", "--experimental", "memory_connectors", GATEWAY_OPERATOR_TOKEN=TOKEN) as gateway,
+        stand_ins(KEY) as stood,
+        child("reference_gateway", *flags, *stood.arguments, GATEWAY_OPERATOR_TOKEN=TOKEN) as gateway,
         httpx2.Client(base_url=gateway["operator"], headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=60) as operator,
     ):
         tenant = operator.post("/tenants", json={}).json()["tenant"]
-        yield Stage(gateway["console"], operator, gateway["mcp"], fake["url"], tenant)
+        yield Stage(gateway["console"], operator, gateway["mcp"], stood.providers, tenant)
 
 
-def signed_in(watched: Watched, stage: Stage) -> Page:
+def signed_in(watched: Watched, stage: Stage, address: str = "") -> Page:
     page = watched.page
-    page.goto(stage.console)
+    page.goto(address or stage.console)
     page.get_by_label("Tenant").fill(stage.tenant)
     page.get_by_label("Operator token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
@@ -103,10 +105,7 @@ def test_from_setup_to_approve_and_run(opened: Opened, stage: Stage, shot: Calla
 
     page.get_by_role("link", name="Add a connection").click()
     shot(page, "console-gallery")
-    card = page.locator("section", has=page.locator("#c-mem0"))
-    card.get_by_text("More").click()
-    card.get_by_label("Another endpoint").fill(stage.provider)
-    card.get_by_role("button").click()
+    begun(page, stage, "mem0")
 
     page.locator("input[type=password]").fill("a-wrong-key")
     page.get_by_role("button", name="Try and store").click()
@@ -169,7 +168,128 @@ def test_every_page_reads_well(
     assert watched.complaints == []
 
 
-def test_an_identity_that_never_resolves_says_so_and_can_be_discarded(opened: Opened, stage: Stage) -> None:
+def begun(page: Page, stage: Stage, connector: str, name: str = "", address: str = "") -> None:
+    """From the gallery to the first step of a setup, at the stand-in."""
+    page.goto((address or stage.console) + "gallery")
+    card = page.locator("section", has=page.locator(f"#c-{connector}"))
+    if name:
+        card.get_by_label("Name").fill(name)
+    if endpoint := stage.providers[connector].endpoint:
+        card.get_by_text("More").click()
+        card.get_by_label("Another endpoint").fill(endpoint)
+    card.get_by_role("button").click()
+
+
+@pytest.mark.parametrize("connector", ["cognee", "honcho", "papr"])
+def test_a_setup_by_key(opened: Opened, stage: Stage, connector: str, shot: Callable[[Page, str], None]) -> None:
+    """mem0 is set up above; here a bridge whose address is a credential, a provider, and a bridge with three ways in, one of them to be chosen."""
+    page = signed_in(opened(), stage)
+    begun(page, stage, connector)
+    fields = page.locator("input[name^='value:']")
+    keys = fields.all()
+    if connector == "cognee":
+        page.locator("input[name='value:env.COGNEE_BASE_URL']").fill(f"https://{UNDER_ITS_NAME['cognee']}")
+        keys = [page.locator("input[name='value:env.COGNEE_API_KEY']")]
+    keys[0].fill("a-wrong-key")
+    page.get_by_role("button", name="Try and store").click()
+    expect(page.get_by_role("alert").first).to_contain_text("memory_api_key_rejected")
+    assert "a-wrong-key" not in page.content()
+    if connector == "papr":
+        assert fields.count() == 3
+        keys[0].fill(KEY)
+        keys[1].fill(KEY)
+        page.get_by_role("button", name="Try and store").click()
+        expect(page.get_by_role("alert").first).to_contain_text("invalid_field")
+    if connector == "cognee":
+        page.locator("input[name='value:env.COGNEE_BASE_URL']").fill(f"https://{UNDER_ITS_NAME['cognee']}")
+    keys[0].fill(KEY)
+    page.get_by_role("button", name="Try and store").click()
+    expect(page.get_by_text("The provider let us in.")).to_be_visible()
+    shot(page, f"console-setup-{connector}")
+    page.get_by_role("link", name=f"Open {connector}").click()
+    expect(page.get_by_role("rowheader").first).to_be_visible()
+    assert KEY not in page.content()
+
+
+@pytest.mark.parametrize("connector", sorted(WITH_CONSENT))
+def test_a_setup_by_consent_waits_is_denied_and_rejected_and_succeeds(
+    opened: Opened, stage: Stage, connector: str, shot: Callable[[Page, str], None], serious: Callable[[Page], list[str]]
+) -> None:
+    """The person's own page opens in a tab of its own; the setup's page learns what became of it by itself.
+
+    The console is reached under another name than the provider's: what a browser brings from a stranger's site comes without our cookie.
+    """
+    provider, address = stage.providers[connector], stage.console.replace("127.0.0.1", "localhost")
+    page = signed_in(opened(bypass_csp=True), stage, address)
+    begun(page, stage, connector, address=address)
+    page.get_by_role("button", name="Begin", exact=True).click()
+    expect(page.get_by_text("Waiting for the provider until")).to_be_visible()
+    shot(page, f"console-consent-waiting-{connector}")
+    assert serious(page) == []
+
+    with page.expect_popup() as refused:
+        page.get_by_role("link", name="Sign in at the provider").click()
+    refused.value.get_by_role("link", name="Refuse").click()
+    for each in (refused.value, page):  # the tab that came back, and the one that waited
+        expect(each.get_by_role("alert").first).to_contain_text("oauth_authorization_denied")
+        expect(each.get_by_text("authorization: failed")).to_be_visible()
+    shot(page, f"console-consent-denied-{connector}")
+    refused.value.close()
+
+    provider.behave(refuse="invalid_grant")  # the person agrees, and the provider takes the code for wrong
+    rejected = agreed(page)
+    expect(page.get_by_role("alert").first).to_contain_text("oauth_token_exchange_failed")
+    shot(page, f"console-consent-rejected-{connector}")
+    provider.behave(refuse="")
+    assert rejected.get_by_text("The provider let us in.").count() == 0
+    rejected.close()
+
+    asked: list[str] = []
+    page.context.on("request", lambda request: asked.append(request.url))
+    back = agreed(page)
+    assert len([url for url in asked if "again=1" in url]) == 1, "it came without our cookie, and went on from a page of ours"
+    for each in (back, page):
+        expect(each.get_by_text("The provider let us in.")).to_be_visible()
+    assert "code=" not in back.url, "what the provider sent stays in no address"
+    page.get_by_role("link", name=f"Open {connector}").click()
+    expect(page.get_by_role("rowheader").first).to_be_visible()
+    assert stage.op("GET", f"/connections/{connector}/oauth")["state"] == "authorized"
+
+
+def agreed(page: Page) -> Page:
+    """Begin again, and allow it in the provider's tab; that tab."""
+    page.get_by_role("button", name="Begin again").click()
+    expect(page.get_by_text("Waiting for the provider until")).to_be_visible()
+    with page.expect_popup() as popup:
+        page.get_by_role("link", name="Sign in at the provider").click()
+    popup.value.get_by_role("link", name="Allow").click()
+    popup.value.wait_for_url("**/console/setups/*")
+    found: Page = popup.value
+    return found
+
+
+def test_what_comes_back_counts_only_where_it_was_asked_for(opened: Opened, stage: Stage) -> None:
+    """Another browser of the same operator brings the answer; and one whom nobody signed in."""
+    page = signed_in(opened(), stage)
+    begun(page, stage, "zep", "zep-stolen")
+    page.get_by_role("button", name="Begin", exact=True).click()
+    url = page.get_by_role("link", name="Sign in at the provider").get_attribute("href")
+    assert url is not None
+    thief = signed_in(opened(), stage)
+    thief.goto(url)
+    thief.get_by_role("link", name="Allow").click()
+    expect(thief.get_by_role("alert")).to_contain_text("oauth_state_foreign")
+    nobody = opened().page
+    nobody.goto(url)
+    nobody.get_by_role("link", name="Allow").click()
+    nobody.wait_for_url("**/console/sign-in")
+    expect(page.get_by_text("Waiting for the provider until")).to_be_visible()
+    page.get_by_role("button", name="Discard this draft").click()
+
+
+def test_an_identity_that_never_resolves_says_so_and_can_be_resolved_or_discarded(
+    opened: Opened, stage: Stage, shot: Callable[[Page, str], None]
+) -> None:
     page = signed_in(opened(), stage)
     page.goto(stage.console + "gallery")
     card = page.locator("section", has=page.locator("#c-honcho"))
@@ -177,6 +297,14 @@ def test_an_identity_that_never_resolves_says_so_and_can_be_discarded(opened: Op
     card.get_by_label("For").select_option("personal")
     card.get_by_role("button").click()
     expect(page.get_by_text("Waiting to learn whose connection this is.")).to_be_visible()
+    page.get_by_label("The person").fill("half a na")
+    assert stage.operator.post("/clock/advance", json={"seconds": 601}).status_code == 200
+    expect(page.get_by_role("alert")).to_contain_text("identity_unresolved", timeout=20_000)  # the page asks again by itself
+    expect(page.get_by_label("The person")).to_have_value("half a na")  # and takes nothing from whoever was typing
+    shot(page, "console-identity-unresolved")
+    page.get_by_label("The person").fill("user-1")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("button", name="Try and store")).to_be_visible()
     page.get_by_role("button", name="Discard this draft").click()
     expect(page.get_by_role("heading", name="Connections")).to_be_visible()
     assert page.get_by_text("honcho-waiting").count() == 0

@@ -100,6 +100,7 @@ class Gateway:
         self._checkpoints = Checkpoints(store, self.clock, file=options.checkpoints, key_file=options.audit_key_file)
         self._checkpoints.start()
         audit.written = self._written
+        audit.rewrites = "audit-rewritten" in defects
         self._approvals = Approvals(store, audit, self.clock, defects=defects)
         keys = KeySource(options.vault_key_file, options.vault_key, options.vault_previous_key_file)
         vault = opened_vault(keys, store, defects)
@@ -148,7 +149,7 @@ class Gateway:
             stop=stop,
         )
         self._operator = self.control.app()
-        self._console = self._console_app(ids) if options.console else None
+        self._console = self._console_app(ids, options.public_url) if options.console else None
 
     def _oauth_broker(self, options: Options, vault: Vault, store: Store, audit: AuditLog, ids: Ids, defects: Defects) -> Broker:
         return Broker(
@@ -212,11 +213,11 @@ class Gateway:
         if self._checkpoints.state != "off":
             asyncio.get_running_loop().call_soon(self._checkpoints.noted, seq)
 
-    def _console_app(self, ids: Ids) -> ASGIApp:
+    def _console_app(self, ids: Ids, public_url: str | None) -> ASGIApp:
         # Imported here: a gateway without a console pays for no template engine.
         from reference_gateway.console.app import console
 
-        return console(self._operator, self.clock, ids)
+        return console(self._operator, self.clock, ids, public_url)
 
     def stopping(self) -> None:
         """To be called as soon as the end is near, before requests are cut off."""

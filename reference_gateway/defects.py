@@ -105,6 +105,7 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "arguments-unchecked": ("", "arguments are sent whatever the tool's schema says of them"),
     "approval-of-any-tenant": ("", "whoever knows an approval's id may read it and decide, in whichever tenant"),
     "refused-shown": ("", "tools that a run may not use now are refused, and yet shown to it"),
+    "audit-rewritten": ("", "records read back are not those that were written"),
     "normalise-schema": ("", "input schemas are re-serialised, so that their hash changes"),
 }
 

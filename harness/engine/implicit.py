@@ -299,7 +299,9 @@ def providers_keep_their_schemas(scenario: Scenario, view: View) -> Iterator[Fin
     for connection, exchange in view.exchanges:
         result, catalog = exchange.result, view.catalog(connection)
         declared = {e.get("name") for e in catalog.data.get("tools", []) if e.get("output_schema") is not None} if catalog is not None else set()
-        if exchange.rpc_method != "tools/call" or exchange.tool not in declared or not isinstance(result, dict) or exchange.is_error:
+        if exchange.rpc_method != "tools/call" or exchange.tool is None or exchange.tool not in declared:
+            continue
+        if not isinstance(result, dict) or exchange.is_error:
             continue
         complete = result.get("resultType", "complete") == "complete"
         if complete and not isinstance(result.get("structuredContent"), dict) and (connection, exchange.tool) not in told:

@@ -15,7 +15,7 @@ from harness.cassette.seal import Draft, seal
 from harness.cassette.shelf import Shelf
 from harness.cassette.store import cassette_path, write_whole
 from harness.engine.legs import LegSource
-from harness.errors import HarnessError, Incomplete
+from harness.errors import HarnessError, Incomplete, UsageError
 from harness.model.digest import json_digest
 from harness.model.evidence import ControlRecord, NoteRecord, Recorded, Trouble
 from harness.model.inventory import Inventory
@@ -66,7 +66,9 @@ def unusable(scenario: Scenario, protocol: str, tapes: Tapes, inventories: Mappi
             path = tapes.path(scenario, name)
             header = tapes.shelf.header(path)
         except HarnessError as error:
-            found.append(f"no recording of {name}: {error.where and shown(Path(error.where.partition(':')[0]))}: {error.what}; {error.fix}")
+            # a path that leads out of the folder is told as it is: what it leads to is not what is wrong
+            at = error.where if isinstance(error, UsageError) else error.where and shown(Path(error.where.partition(":")[0]))
+            found.append(f"no recording of {name}: {at}: {error.what}; {error.fix}")
             continue
         found += [f"{shown(path)}: {why}" for why in _unfit(header, scenario, name, protocol, inventories, now)]
     return tuple(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import html
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -27,6 +28,10 @@ from harness.registry import suggest
 JsonObject = dict[str, Any]
 Overtaken = Callable[[], Awaitable[None]]
 
+_QUESTION = (
+    '<!doctype html><html lang="en"><title>A stand-in asks</title><h1>May the gateway act for you?</h1>'
+    '<p><a href="?{query}&amp;answer=agrees">Allow</a> <a href="?{query}&amp;answer=refuses">Refuse</a></p></html>'
+)
 RESOURCE_PATH = "/.well-known/oauth-protected-resource"
 SERVER_PATH = "/.well-known/oauth-authorization-server"
 
@@ -42,7 +47,7 @@ class Behaviour:
     registers     whether clients may register themselves
     takes_documents  whether a client may be named by a URL (client ID metadata documents)
     answer_iss    `right`, `wrong` or `none`
-    person        `agrees` or `refuses`
+    person        `agrees`, `refuses`, or `asked`: a page that waits for somebody to click
     token         fields of the token answer to replace; null removes one
     refuse        error code that the token endpoint answers with; "" for none
     says          text that comes with every error
@@ -203,8 +208,11 @@ class AuthorizationServer:
                 "client": "document" if name.startswith("https://") else "registered",
             }
         )
+        person = asked.get("answer", "asked") if self.behaviour.person == "asked" else self.behaviour.person
+        if person == "asked":
+            return HTMLResponse(_QUESTION.format(query=html.escape(str(asked))))
         told = {"state": asked.get("state", "")} | self._iss()
-        if self.behaviour.person == "refuses":
+        if person == "refuses":
             told |= {"error": "access_denied", "error_description": self.behaviour.says}
         else:
             code = self._ids.short("code", 43)

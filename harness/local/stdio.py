@@ -111,6 +111,7 @@ class StdioBridge:
                 yield b"event: message\r\ndata: " + line + b"\r\n\r\n"
                 if answer:
                     return
+                await asyncio.sleep(0)  # a server that says much must not hold up everybody else
         finally:
             process.hang_up(call, cancel=cancel)
 

@@ -19,6 +19,8 @@ from harness.tap.respell import replaced, spans, spelt
 
 LINE_BOUND = 16 * 1024 * 1024
 END_WITHIN_S = 5.0
+BACKLOG = 256
+"""Lines that wait for a caller; a server that says more is not read from until he has taken some."""
 KEPT_LINES = 1000
 """What it says while nobody holds its standing stream; the oldest are lost beyond that."""
 LISTEN = "subscriptions/listen"
@@ -50,7 +52,7 @@ class Call:
     method: str
     wire_id: str
     token: str = ""
-    lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue)
+    lines: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(BACKLOG))
     ids: Ids | None = None
 
 
@@ -109,7 +111,10 @@ class StdioProcess:
 
     def hang_up(self, call: Call, *, cancel: bool) -> None:
         """Nobody waits for this answer any more. `cancel`: tell it, since nobody else does."""
-        if self._calls.pop(call.wire_id, None) is None or not cancel or self.ended:
+        known = self._calls.pop(call.wire_id, None)
+        while not call.lines.empty():
+            call.lines.get_nowait()  # so that the server is read from again
+        if known is None or not cancel or self.ended:
             return
         told = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": json.loads(call.wire_id)}}
         with suppress(OSError):
@@ -147,7 +152,11 @@ class StdioProcess:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-        await asyncio.wait(self._reading)
+        _, reading = await asyncio.wait(self._reading, timeout=END_WITHIN_S)
+        for task in reading:  # somebody holds a stream and takes nothing from it
+            task.cancel()
+        if reading:
+            await asyncio.wait(reading)
 
     def _apart(self, body: bytes, message: Mapping[str, Any], call: Call) -> tuple[bytes, Call]:
         """Another caller's open request has the same id: this one gets an id of its own on the way in, and its own back on the way out."""
@@ -165,7 +174,7 @@ class StdioProcess:
         try:
             async for raw in self._process.stdout:
                 if raw.strip():
-                    self._deliver(raw.strip())
+                    await self._deliver(raw.strip())
         except ValueError:
             self._note("(a line on standard output is longer than can be read)")  # nobody can read on from its middle
         self.ended = True
@@ -173,8 +182,10 @@ class StdioProcess:
             self._process.stdin.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), END_WITHIN_S)  # so that it can be said how it ended
-        for queue in [*(call.lines for call in self._calls.values()), *filter(None, [self._standing])]:
-            queue.put_nowait(None)
+        if self._standing is not None:
+            self._standing.put_nowait(None)
+        for call in list(self._calls.values()):
+            await call.lines.put(None)
 
     async def _log_errors(self) -> None:
         assert self._process.stderr is not None
@@ -192,7 +203,7 @@ class StdioProcess:
         with suppress(OSError), self._command.log.open("a", encoding="utf-8", errors="replace") as log:
             log.write(clean + "\n")
 
-    def _deliver(self, line: bytes) -> None:
+    async def _deliver(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -202,7 +213,7 @@ class StdioProcess:
             return
         call = self._whose(message)
         if call is not None:
-            call.lines.put_nowait(_restored(line, call.ids))
+            await call.lines.put(_restored(line, call.ids))
         elif "method" not in message:
             return  # an answer that nobody waits for any more
         elif self._standing is not None:

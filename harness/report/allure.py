@@ -14,7 +14,7 @@ from typing import Any
 from harness.model.finding import Finding
 from harness.model.verdict import Results, Verdict
 from harness.report.inert import clip_text, one_line, shown, to_json, visible
-from harness.report.reading import cause, not_proven
+from harness.report.reading import cause, not_proven, with_run_itself
 
 FOLDER = "allure-results"
 _STATUS = {"pass": "passed", "fail": "failed", "error": "broken", "not_applicable": "skipped"}
@@ -29,7 +29,7 @@ class Allure:
 
     def files(self, results: Results) -> Mapping[str, bytes]:
         found: dict[str, bytes] = {}
-        for verdict in results.verdicts:
+        for verdict in with_run_itself(results):
             found |= {f"{FOLDER}/{name}": content for name, content in _result(verdict, results)}
         found[f"{FOLDER}/environment.properties"] = _environment(results)
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,9 +10,10 @@ from typing import Any
 
 from harness.model.verdict import Results, Verdict
 from harness.report.inert import clip_text, one_line, shown, to_json, visible
-from harness.report.reading import answer, cause, not_proven
+from harness.report.reading import answer, cause, not_proven, with_run_itself
 
 SPEC = "0.0.0"
+_SHA = re.compile("[0-9a-f]{40,64}")
 _STATUS = {"pass": "passed", "fail": "failed", "error": "failed", "not_applicable": "skipped"}
 _SPACE = uuid.UUID("5d3cf0a8-7b5e-5d0b-8d0a-3c2f1f2a9b11")
 
@@ -28,7 +30,8 @@ class Ctrf:
 
 def document(results: Results) -> dict[str, Any]:
     """The report as JSON data. `error` counts as failed there, which knows no other word for red; rawStatus keeps ours."""
-    statuses = [_STATUS[verdict.outcome] for verdict in results.verdicts]
+    every = with_run_itself(results)
+    statuses = [_STATUS[verdict.outcome] for verdict in every]
     start, stop = _milliseconds(results.started_at), _milliseconds(results.ended_at)
     counts = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
     return {
@@ -46,8 +49,11 @@ def document(results: Results) -> dict[str, Any]:
         "results": {
             "tool": {"name": "mcp-gateway-acceptance", "version": one_line(results.harness_version)},
             "summary": {"tests": len(statuses), **counts, "pending": 0, "other": 0, "start": start, "stop": max(start, stop)},
-            "tests": [_test(verdict) for verdict in results.verdicts],
-            "environment": {"extra": {"run": one_line(results.run), **{one_line(k): shown(v) for k, v in results.environment.items()}}},
+            "tests": [_test(verdict) for verdict in every],
+            "environment": {
+                **({"commit": shown(commit)} if _SHA.fullmatch(commit := str(results.environment.get("commit", ""))) else {}),
+                "extra": {"run": one_line(results.run), **{one_line(k): shown(v) for k, v in results.environment.items()}},
+            },
         },
     }
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from harness.model.finding import Finding
 from harness.model.verdict import Results, Verdict
 from harness.report.inert import clip_text, one_line, shown, visible
-from harness.report.reading import cause, not_proven
+from harness.report.reading import cause, not_proven, with_run_itself
 
 
 class JUnit:
@@ -22,8 +22,9 @@ class JUnit:
 
 def document(results: Results) -> bytes:
     """JUnit XML in UTF-8. `<failure>` is a judged contradiction, `<error>` means that nobody could tell, `<skipped>` not applicable."""
-    root = ET.Element("testsuites", {"name": "harness", **_totals(results.verdicts)})
-    for area, verdicts in _by_area(results.verdicts).items():
+    every = with_run_itself(results)
+    root = ET.Element("testsuites", {"name": "harness", **_totals(every)})
+    for area, verdicts in _by_area(every).items():
         suite = ET.SubElement(root, "testsuite", {"name": _attribute(area), "timestamp": _attribute(results.started_at), **_totals(verdicts)})
         _properties(suite, {"run": results.run, "level_line": results.level_line, "harness_version": results.harness_version})
         for verdict in verdicts:

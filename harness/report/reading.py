@@ -6,6 +6,7 @@ from collections import Counter
 
 from harness.errors import Exit
 from harness.model.finding import Finding
+from harness.model.scenario import LEVELS
 from harness.model.verdict import Outcome, Results, Verdict
 
 OUTCOMES: tuple[Outcome, ...] = ("error", "fail", "pass", "not_applicable")
@@ -60,6 +61,36 @@ def in_order(results: Results) -> tuple[Verdict, ...]:
 
 def standing_in_the_way(results: Results) -> tuple[Verdict, ...]:
     return tuple(verdict for verdict in in_order(results) if verdict.outcome in ("error", "fail"))
+
+
+RUN_ITSELF = "run"
+"""Item, scenario and area of the entry that stands for the run as a whole."""
+
+
+def with_run_itself(results: Results) -> tuple[Verdict, ...]:
+    """The verdicts; and an error for the run as a whole where something kept it from being accepted that no verdict tells of.
+
+    For formats whose readers look at entries only: a run that never began, or broke off, must not look like one in which nothing failed.
+    """
+    told = {f"{verdict.item}: {finding.id}: {finding.message}" for verdict in results.verdicts for finding in verdict.findings}
+    rest = [reason for reason in results.exit_reasons if reason not in told]
+    if results.exit_code == Exit.OK or not rest:
+        return results.verdicts
+    findings = tuple(Finding(id="run-not-accepted", severity="error", message=reason) for reason in rest)
+    whole = Verdict(
+        item=RUN_ITSELF,
+        scenario=RUN_ITSELF,
+        title="The run as a whole",
+        area=RUN_ITSELF,
+        level=min((verdict.level for verdict in results.verdicts), key=LEVELS.index, default="fake"),
+        target="",
+        protocol="",
+        providers=(),
+        outcome="error",
+        exit_code=results.exit_code,
+        findings=findings,
+    )
+    return (*results.verdicts, whole)
 
 
 def cause(verdict: Verdict) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from harness.tap.fault import (
     FAULT_KINDS,
+    Announce,
     Duplicate,
     Empty,
     Fault,
@@ -30,6 +31,7 @@ __all__ = [
     "FAULT_KINDS",
     "MUTATION_KINDS",
     "SIX_KINDS",
+    "Announce",
     "Duplicate",
     "Empty",
     "Fault",

@@ -15,7 +15,7 @@ from harness.tap.upstream import UPSTREAM_ERRORS, Source
 
 _READABLE = ("", "identity", "gzip", "x-gzip", "deflate")
 LISTEN = "subscriptions/listen"
-BOUND = 32 * 1024 * 1024
+BOUND = 8 * 1024 * 1024
 """Bytes of one answer; a provider that streams for ever is not put on disk."""
 
 

@@ -104,6 +104,10 @@ class LiteLlmGateway(SharedGateway):
         if tenant in self._later:
             return
         await self._end(served)
+        await self.begun(tenant, served)
+
+    async def begun(self, tenant: str, served: Served) -> None:
+        """A process that has all of the tenant's connections; returns when it says that it is well."""
         servers = {name: self._server(tenant, request) for name, request in self.requests[tenant].items()}
         document = {"model_list": [], "mcp_servers": servers, "general_settings": {"master_key": MASTER_KEY}}
         private_file(served.home / "config.yaml", json.dumps(document, indent=1))

@@ -13,13 +13,13 @@ from reference_gateway.console.decision_pages import DecisionPages
 from reference_gateway.console.sessions import Sessions
 from reference_gateway.console.setup_pages import SetupPages
 from reference_gateway.console.sign_in import SignIn
-from reference_gateway.console.web import BASE, Page, Web
+from reference_gateway.console.web import BASE, CAME_BACK, Page, Web
 from reference_gateway.ids import Ids
 
 
-def console(operator_api: ASGIApp, clock: Clock, ids: Ids) -> ASGIApp:
-    """Serves everything below /console."""
-    web = Web(Sessions(clock, ids), OperatorApi(operator_api))
+def console(operator_api: ASGIApp, clock: Clock, ids: Ids, public_url: str | None = None) -> ASGIApp:
+    """Serves everything below /console. `public_url`: see `Web`."""
+    web = Web(Sessions(clock, ids), OperatorApi(operator_api), public_url)
     entry, connections, setups, decisions = SignIn(web), ConnectionPages(), SetupPages(), DecisionPages()
     pages: list[tuple[str, str, Page]] = [
         ("POST", "/sign-out", entry.leave),
@@ -47,6 +47,7 @@ def console(operator_api: ASGIApp, clock: Clock, ids: Ids) -> ASGIApp:
     ]
     routes = [Route(BASE + path, web.page(page), methods=[method]) for method, path, page in pages]
     routes += [
+        Route(BASE + CAME_BACK, web.returning(setups.came_back), methods=["GET"]),
         Route(f"{BASE}/sign-in", entry.page, methods=["GET"]),
         Route(f"{BASE}/sign-in", entry.enter, methods=["POST"]),
         Route(f"{BASE}/static/{{name}}", web.static, methods=["GET"]),

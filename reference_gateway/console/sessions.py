@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reference_gateway.clock import Clock
@@ -28,6 +29,13 @@ class Session:
     role: str
     ends: datetime
     seen: datetime
+    asked: dict[str, str] = field(default_factory=dict)
+    """Consents that this browser was sent out for: OAuth state → connection."""
+
+    @property
+    def browser(self) -> str:
+        """What the operator API is told of this browser, so that a consent counts only where it was asked for."""
+        return hashlib.sha256(f"consents of {self.key}".encode()).hexdigest()
 
     @property
     def may_act(self) -> bool:

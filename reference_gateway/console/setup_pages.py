@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.responses import Response
 
 from reference_gateway.console.api import Refused
-from reference_gateway.console.web import Form, Visit
+from reference_gateway.console.web import BASE, CAME_BACK, Form, Visit
 
+ANSWER = ("state", "code", "iss", "error", "error_description", "error_uri")
+MOST_ASKED = 100
 _NAME = re.compile(r"[^a-z0-9-]+")
 
 
@@ -46,7 +49,29 @@ class SetupPages:
         return await self._try(visit, "credentials", {"values": values})
 
     async def authorize(self, visit: Visit) -> Response:
-        return await self._try(visit, "authorize", {"session": visit.session.key[:32]})
+        name, asked = visit.part("connection"), visit.session.asked
+        try:
+            body = {"session": visit.session.browser, "redirect_uri": _come_back_to(visit)}
+            url = (await visit.api.post("setups", name, "authorize", body=body))["authorization_url"]
+        except Refused as refused:
+            return await self.steps(visit, refused)
+        for state in parse_qs(urlsplit(url or "").query).get("state", []):
+            asked[state] = name
+            while len(asked) > MOST_ASKED:
+                del asked[next(iter(asked))]
+        return visit.go("setups", name)
+
+    async def came_back(self, visit: Visit) -> Response:
+        """Where the provider sends the browser. What it brings goes to the operator API, which judges it; the setup shows what became of it."""
+        body = {name: value for name in ANSWER if (value := visit.request.query_params.get(name))}
+        name = visit.session.asked.pop(body.get("state", ""), None)
+        try:
+            found = await visit.api.post("oauth", "callback", body={**body, "session": visit.session.browser, "redirect_uri": _come_back_to(visit)})
+        except Refused:
+            if name is None:
+                raise  # nobody here asked for it
+            return visit.go("setups", name)
+        return visit.go("setups", str(found["connection"]))
 
     async def _try(self, visit: Visit, step: str, body: dict[str, Any]) -> Response:
         name = visit.part("connection")
@@ -59,6 +84,12 @@ class SetupPages:
     async def discard(self, visit: Visit) -> Response:
         await visit.api.delete("connections", visit.part("connection"))
         return visit.go("")
+
+
+def _come_back_to(visit: Visit) -> str:
+    """The one address that providers send browsers back to: the console's own, as this browser reached it."""
+    url = visit.request.url
+    return f"{visit.web.public_url or f'{url.scheme}://{url.netloc}'}{BASE}{CAME_BACK}"
 
 
 def _grant(form: Form) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from reference_gateway.console.api import OperatorApi, Refused, TenantApi
 from reference_gateway.console.sessions import COOKIE, Session, Sessions
 
 BASE = "/console"
+CAME_BACK = "/oauth/callback"
 MAX_FORM = 256 * 1024
 STATIC = {"htmx.min.js": "text/javascript; charset=utf-8", "console.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 
@@ -60,9 +61,12 @@ class Visit:
 
 
 class Web:
-    def __init__(self, sessions: Sessions, api: OperatorApi) -> None:
+    """`public_url`: how browsers reach the gateway from outside, where that is not what its own socket says."""
+
+    def __init__(self, sessions: Sessions, api: OperatorApi, public_url: str | None = None) -> None:
         self.sessions = sessions
         self.api = api
+        self.public_url = public_url.rstrip("/") if public_url else None
         self._templates = Environment(
             loader=PackageLoader("reference_gateway.console"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
@@ -90,6 +94,17 @@ class Web:
                 return await handler(Visit(self, request, session, form))
             except Refused as refused:
                 return self._refused(request, session, refused)
+
+        return endpoint
+
+    def returning(self, handler: Page) -> Callable[[Request], Awaitable[Response]]:
+        """A page that others send browsers to. Our cookie comes along from our own pages only: the first visit shows one that goes on by itself."""
+        signed_in = self.page(handler)
+
+        async def endpoint(request: Request) -> Response:
+            if self.sessions.of(request.cookies.get(COOKIE)) is not None or "again" in request.query_params:
+                return await signed_in(request)
+            return self.render("returning.html.j2", session=None, refused=None, path=request.url.path, on=f"?{request.url.query}&again=1")
 
         return endpoint
 

@@ -88,7 +88,8 @@ class Fetcher:
         try:
             # The deadline is the clock's; the second one is for a clock that stands still.
             with anyio.move_on_after(REAL_TIME_S), Deadline(self._clock, DEADLINE_S):
-                async with self._egress.client.stream(method, url, headers=dict(headers), content=body) as response:
+                # Asked once in a while: a connection kept since the last consent may be gone by now, and a code counts only once.
+                async with self._egress.client.stream(method, url, headers={**headers, "connection": "close"}, content=body) as response:
                     raw = await read_bounded(response, BODY_LIMIT)
                     return Fetched(response.status_code, _document(response.headers.get("content-type", ""), raw))
         except httpx2.RequestError as error:

@@ -14,7 +14,7 @@ from reference_gateway.wire import encode
 
 # Asks for nothing and opens nothing: whoever lets us in says that there is no session, or answers.
 _KNOCK = encode({"jsonrpc": "2.0", "id": "knock", "method": "ping"})
-_HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+_HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json", "connection": "close"}
 
 
 async def knock(egress: Egress, clock: Clock, url: str) -> Challenge | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,17 @@ from typing import Any
 import pytest
 
 from harness.cassette.store import read_cassette
+from harness.engine.evidence_log import read_evidence
+from harness.engine.judge import judge
 from harness.engine.plan import make_plan
+from harness.engine.run import run_plan
 from harness.engine.tapes import Tapes
 from harness.live.budget import Budget
 from harness.live.options import LiveOptions
 from harness.model.evidence import EvidenceRecord, NoteRecord, ProviderExchangeRecord
 from harness.model.verdict import Results, Verdict
 from harness.tap.fault import make_fault
-from tests.live.conftest import ENVIRONMENT, KEY, Rehearsal, in_loop, pretend_mem0
+from tests.live.conftest import ENVIRONMENT, KEY, VERSION, Rehearsal, in_loop, pretend_mem0
 
 HEAD = """
 scenario: NAME
@@ -71,6 +75,27 @@ proves: [{claim: c, by: [seen]}]
 does_not_prove: [d]
 """
 
+# A provider that says no; the verdict of each is a pass, since that is what its audit expects.
+REFUSED = """
+scenario: REFUSED-STATUS
+title: the provider answers HTTP STATUS
+connections: {mem0: {}}
+steps:
+  - id: ask
+    call: mem0.TOOL
+    with: WITH
+    expect: [{id: no, audited: upstream_error}]
+proves: [{claim: c, by: [no]}]
+does_not_prove: [d]
+"""
+REFUSALS = {500: ("list_events", "{}"), 409: ("get_event_status", "{event_id: none}"), 401: ("get_memory", "{memory_id: none}")}
+
+
+def refused(status: int) -> str:
+    tool, given = REFUSALS[status]
+    return REFUSED.replace("STATUS", str(status)).replace("TOOL", tool).replace("WITH", given)
+
+
 HELD = """    expect: [{id: held, pending: approval}]
   - id: allow
     approve: write
@@ -110,7 +135,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         pretend.faults.append(make_fault("status", code=429, retry_after="1", tool="search_memories", times=1))
         shown = f"{KEY} {b64encode(KEY.encode()).decode()} {KEY[::-1]}"
         pretend.faults.append(make_fault("stub-reply", tool="list_entities", result={"content": [{"type": "text", "text": shown}], "isError": False}))
-        texts = [scenario("TIDY", FIND), scenario("UNTIDY", "", clean=False), scenario("GRABBING", GRAB), ECHO]
+        pretend.faults += [make_fault("status", code=status, tool=tool) for status, (tool, _) in REFUSALS.items()]
+        texts = [scenario("TIDY", FIND), scenario("UNTIDY", "", clean=False), scenario("GRABBING", GRAB), ECHO, *map(refused, REFUSALS)]
         tapes = Tapes(folder=tmp_path_factory.mktemp("cassettes"), record="new")
         results, records = await Rehearsal(tmp_path_factory.mktemp("live")).run(pretend, texts, tapes=tapes)
         return Seen(results, records, pretend.memories(), tapes.folder)
@@ -176,7 +202,7 @@ def test_what_was_spent_is_in_the_evidence(seen: Seen) -> None:
 
 def test_what_is_recorded_of_a_pretend_host_says_that_it_is_fake_and_shows_no_credential(seen: Seen) -> None:
     files = {path.stem: path for path in seen.cassettes.glob("mem0/*.yaml")}
-    assert files.keys() == {"TIDY", "UNTIDY", "ECHO"}, "what broke off is not recorded"
+    assert files.keys() == {"TIDY", "UNTIDY", "ECHO", *(f"REFUSED-{status}" for status in REFUSALS)}, "what broke off is not recorded"
     for path in files.values():
         header = read_cassette(path).header
         assert header is not None
@@ -187,6 +213,30 @@ def test_what_is_recorded_of_a_pretend_host_says_that_it_is_fake_and_shows_no_cr
         for trace in (KEY, KEY[::-1], b64encode(KEY.encode()).decode(), "127.0.0.1", "Bearer"):
             assert trace not in text, (path.stem, trace)
     assert files["ECHO"].read_text(encoding="utf-8").count("[secret:mem0:") >= 3
+
+
+def test_what_a_provider_refused_it_refuses_again_when_it_is_replayed(seen: Seen, tmp_path: Path) -> None:
+    """Recorded from a host that answers 401, 409, 500, and once 429; replayed with nobody there."""
+    texts = {"TIDY": scenario("TIDY", FIND), **{f"REFUSED-{status}": refused(status) for status in REFUSALS}}
+    paths = [tmp_path / f"{name}.yaml" for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    tapes = Tapes(folder=seen.cassettes)
+    plan = make_plan([], level="replayed", protocol=VERSION, paths=paths, tapes=tapes)
+    asyncio.run(run_plan(plan, jobs=2, evidence=tmp_path / "evidence.jsonl", run_id="20261201T000000Z-replay", tapes=tapes))
+    records = read_evidence(tmp_path / "evidence.jsonl")
+    assert {v.scenario: v.outcome for v in judge(records).verdicts} == dict.fromkeys(texts, "pass")
+    assert called(records, texts) == called(seen.records, texts)
+    assert {status for statuses in called(records, texts).values() for status in statuses} == {200, 401, 409, 429, 500}
+
+
+def called(records: Sequence[EvidenceRecord], names: Iterable[str]) -> dict[str, list[int | None]]:
+    """By scenario: what each call was answered with at the tap."""
+    found: dict[str, list[int | None]] = {name: [] for name in names}
+    for record in records:
+        if isinstance(record, ProviderExchangeRecord) and record.exchange.tool and (name := record.item.partition("[")[0]) in found:
+            found[name].append(record.exchange.status)
+    return found
 
 
 def test_the_budget_stops_a_run_before_it_is_exceeded_and_cleanup_runs_all_the_same(tmp_path: Path) -> None:

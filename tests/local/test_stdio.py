@@ -21,6 +21,7 @@ from harness.cassette.seal import Draft, seal
 from harness.cassette.store import parse_cassette
 from harness.clock import SystemClock
 from harness.local.stdio import StdioCommand, behind_http
+from harness.local.stdio_process import BACKLOG, StdioProcess
 from harness.model.exchange import Sequencer
 from harness.tap import Tap
 from harness.tap.record import Recorder
@@ -207,3 +208,42 @@ def test_a_command_of_the_handshake_era_is_not_asked_otherwise(tmp_path: Path) -
             return [answer.status_code for answer in made]
 
     assert asyncio.run(whole()) == [404, 502, 400]
+
+
+FLOODS = """\
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    told = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 2000}}
+    for _ in range(10_000 if message["method"] == "tools/call" else 0):
+        print(json.dumps(told))
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"after": message["method"]}}), flush=True)
+"""
+
+
+def test_a_server_that_says_more_than_anybody_takes_is_held_back_and_then_read_from_again(tmp_path: Path) -> None:
+    command = StdioCommand((sys.executable, "-c", FLOODS), {}, tmp_path / "server.log")
+
+    async def whole() -> tuple[int, int, str]:
+        process = await StdioProcess.begin(command)
+        try:
+            flood = process.call(b'{"id":1,"method":"tools/call"}', {"id": 1, "method": "tools/call"})
+            await flood.lines.get()
+            async with asyncio.timeout(30):
+                while not flood.lines.full():
+                    await asyncio.sleep(0)
+            held = flood.lines.qsize()
+            process.hang_up(flood, cancel=False)
+            ping = process.call(b'{"id":2,"method":"ping"}', {"id": 2, "method": "ping"})
+            async with asyncio.timeout(30):
+                told = [json.loads(await ping.lines.get() or b"{}")]
+                while "result" not in told[-1]:
+                    told.append(json.loads(await ping.lines.get() or b"{}"))
+            return held, len(told), told[-1]["result"]["after"]
+        finally:
+            await process.end()
+
+    held, told, last = asyncio.run(whole())
+    assert (held, last) == (BACKLOG, "ping")
+    assert told <= 10_001
+    assert servers() == []

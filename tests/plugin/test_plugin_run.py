@@ -114,12 +114,17 @@ def test_reports_that_cannot_be_written_are_never_success(pytester: pytest.Pytes
 
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("how", ["load", "loadfile"])
-def test_a_killed_worker_leaves_one_result_and_nothing_is_run_twice(pytester: pytest.Pytester, scenario: Write, how: str) -> None:
+def test_a_killed_worker_leaves_one_result_and_nothing_is_run_twice(
+    pytester: pytest.Pytester, scenario: Write, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     for name in ("FIRST", "KILLED", "THIRD"):
         scenario(name)
     pytester.makeconftest(KILLER)
+    # Four interpreters start; what else is installed beside pytest (hypothesis alone is a third of their start) is not what is tried.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugins = [word for name in ("harness.pytest_plugin", "xdist", "allure_pytest.plugin") for word in ("-p", name)]
     done = pytester.runpytest_subprocess(
-        "scenarios", "-n", "2", "--dist", how, "--junitxml=junit.xml", "--alluredir=allure", "-p", "no:cacheprovider"
+        "scenarios", *plugins, "-n", "2", "--dist", how, "--junitxml=junit.xml", "--alluredir=allure", "-p", "no:cacheprovider"
     )
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     assert (pytester.path / "killed").exists()

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from reference_gateway.console.app import console
-from reference_gateway.console.web import BASE
+from reference_gateway.console.web import BASE, CAME_BACK
 from reference_gateway.ids import RandomIds
 from tests.reference_gateway.conftest import OPERATOR_TOKEN, Bench, Operator, Provider, gateway_served
 
@@ -249,7 +249,25 @@ def test_every_route_of_the_console_asks_who_is_there(visit: Visit) -> None:
         for method in route.methods - {"HEAD"}:
             if (route.path, method) in open_to_all:
                 continue
-            answer = stranger.http.request(method, re.sub(r"\{\w+\}", "x", route.path), data={"csrf": "x"} if method == "POST" else None)
+            # Where providers send browsers back to, the second visit counts: the first cannot carry our cookie.
+            asked = re.sub(r"\{\w+\}", "x", route.path) + ("?again=1" if route.path.endswith(CAME_BACK) else "")
+            answer = stranger.http.request(method, asked, data={"csrf": "x"} if method == "POST" else None)
             assert (answer.status_code, answer.headers.get("location")) == (303, f"{BASE}/sign-in"), (method, route.path)
             tried += 1
     assert tried >= 20
+
+
+def test_a_browser_that_was_sent_back_without_its_cookie_goes_on_by_itself(visit: Visit) -> None:
+    stranger = visit()
+    came = stranger.get(f"{CAME_BACK}?state=x&code=%22%3E%3Cb%3E")
+    assert came.status_code == 200
+    assert '<meta http-equiv="refresh" content="0; url=?state=x&amp;code=%22%3E%3Cb%3E&amp;again=1">' in came.text
+    assert stranger.get(f"{CAME_BACK}?state=x&code=y&again=1").headers["location"] == f"{BASE}/sign-in"
+
+
+def test_a_consent_that_nobody_here_asked_for_is_refused_and_named(visit: Visit, bench: Bench) -> None:
+    browser = visit()
+    browser.sign_in(bench.tenant)
+    came = browser.get(f"{CAME_BACK}?state=unknown&code=x")
+    assert (came.status_code, "oauth_state_unknown" in came.text) == (400, True)
+    assert browser.get(CAME_BACK).status_code == 422

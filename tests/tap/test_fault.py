@@ -12,6 +12,7 @@ import pytest
 from harness.errors import UsageError
 from harness.tap import (
     FAULT_KINDS,
+    Announce,
     Duplicate,
     Empty,
     Fault,
@@ -186,6 +187,19 @@ async def test_duplicate_of_a_json_answer(bench: Any) -> None:
         assert (mount.dispatches()[0].fault, len(provider.calls)) == ("duplicate", 1)
 
 
+async def test_an_announcement_comes_before_the_answer_on_the_same_stream_and_is_not_taken_for_it(bench: Any) -> None:
+    async with bench.provider() as (provider, mount):
+        mount.faults.append(Announce(times=1))
+        answer = await ask(bench, mount)
+        assert answer.headers["content-type"] == "text/event-stream"
+        news, told = events(answer.text)
+        assert news == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        assert told["result"]["structuredContent"] == {"got": {}}
+        seen = mount.dispatches()[0]
+        assert (seen.fault, seen.is_error, seen.result["structuredContent"], len(provider.calls)) == ("announce", False, {"got": {}}, 1)
+        assert "method" not in (await ask(bench, mount)).json()
+
+
 async def test_duplicate_and_wrong_id_within_an_event_stream(bench: Any) -> None:
     async with bench.provider() as (provider, mount):
         provider.gate.set()
@@ -275,7 +289,7 @@ async def test_equal_faults_count_apart_and_a_removed_one_is_forgotten(bench: An
 def test_faults_are_made_by_their_word() -> None:
     assert make_fault("status", code=503, tool="x") == Status(code=503, tool="x")
     assert set(FAULT_KINDS) == {
-        "latency", "reset", "hang", "truncated", "wrong-id", "duplicate", "status", "oversize", "gzip-bomb", "html", "empty",
+        "latency", "reset", "hang", "truncated", "wrong-id", "duplicate", "announce", "status", "oversize", "gzip-bomb", "html", "empty",
         "invalid-json", "is-error", "rpc-error", "stub-reply",
     }  # fmt: skip
 

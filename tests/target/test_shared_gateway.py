@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from harness.errors import ContractBroken, Unreachable, Untestable
+from harness.errors import ContractBroken, Exit, Unreachable, Untestable
 from harness.model.scenario import ConnectionSpec
 from harness.target.base import ConnectionRequest, LaunchOptions
 from harness.target.contextforge import TARGET as FORGE
 from harness.target.contextforge import ContextForgeGateway
 from harness.target.contextforge_record import records_of
 from harness.target.dialect import Reply, first
+from harness.target.fastmcp import JOINT_NAMES
+from harness.target.fastmcp import TARGET as FASTMCP
+from harness.target.light import Served
 from harness.target.litellm import TARGET as LITELLM
 from harness.target.litellm import LiteLlmGateway
 from harness.target.names import Naming
@@ -89,6 +93,14 @@ def test_a_tool_is_switched_off_and_nothing_is_asked_first(tmp_path: Path) -> No
         asyncio.run(asked(registry([]), tmp_path, lambda g: g.set_permissions("t", "lab", {"add_memory": "ask_first"})))
 
 
+def test_a_connection_that_is_refused_is_unreachable_by_name_and_version(tmp_path: Path) -> None:
+    """ContextForge refuses addresses on loopback, unless it is told that it may have them."""
+    refused = httpx2.Response(422, text="SSRF protection: 127.0.0.1 is not allowed")
+    with pytest.raises(Unreachable, match=r"contextforge 1\.0\.7\S* refused registering tap: HTTP 422 SSRF") as caught:
+        asyncio.run(asked(lambda _: refused, tmp_path, lambda g: g.connect("t", request("tap"))))
+    assert caught.value.exit_code == Exit.UNREACHABLE
+
+
 def test_a_refusal_names_the_gateway_its_version_and_what_was_asked(tmp_path: Path) -> None:
     with pytest.raises(ContractBroken, match=r"contextforge 1\.0\.7\S* refused refreshing lab: HTTP 409"):
         asyncio.run(asked(lambda _: httpx2.Response(409, text="busy"), tmp_path, lambda g: g.refresh("t", "lab")))
@@ -129,6 +141,54 @@ def test_litellm_writes_one_file_for_all_connections_and_leaves_off_what_is_not_
     assert "allowed_tools" not in before
     assert after == {**before, "allowed_tools": ["add_memory"]}
     assert before["auth_value"] == "synthetic-key"
+
+
+def test_litellm_starts_once_for_several_changes_and_always_in_the_end(tmp_path: Path) -> None:
+    async def work() -> tuple[list[list[str]], list[str]]:
+        async with httpx2.AsyncClient() as http:
+            gateway = Counting(LITELLM, LITELLM.installation(), LaunchOptions(work_dir=tmp_path), http)
+            await gateway.connect("t", request("first"))
+            async with gateway.at_once("t"):
+                await gateway.connect("t", request("second"))
+                await gateway.connect("t", request("third"))
+            with suppress(Unreachable):
+                async with gateway.at_once("t"):
+                    await gateway.disconnect("t", "second")
+                    raise Unreachable("something else went wrong")
+            home = gateway.served["t", "first"].home
+            left = list(gateway.requests["t"])
+            await gateway.close_tenant("t")
+            assert not home.exists()
+            return gateway.starts, left
+
+    starts, left = asyncio.run(work())
+    assert starts == [["first"], ["first", "second", "third"], ["first", "third"]]
+    assert left == ["first", "third"]
+
+
+class Counting(LiteLlmGateway):
+    """Which connections each start had; the process itself is left out."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.starts: list[list[str]] = []
+
+    async def begun(self, tenant: str, served: Served) -> None:
+        self.starts.append(list(self.requests[tenant]))
+        served.child = Living()  # type: ignore[assignment]
+
+    async def _end(self, served: Served) -> None:
+        served.child = None
+
+
+def test_fastmcp_has_one_file_for_a_joint_session_in_the_order_that_was_asked_for(tmp_path: Path) -> None:
+    served = Served(request("b"), tmp_path, 1, tmp_path / "x.log")
+    command = FASTMCP.command_for(FASTMCP.installation(), served, [request("b"), request("a")])
+    file = tmp_path / "mcp.json"
+    assert list(json.loads(file.read_text())["mcpServers"]) == ["b", "a"]
+    assert file.stat().st_mode & 0o077 == 0
+    assert "synthetic" not in json.dumps(list(command.words))
+    assert JOINT_NAMES.shown("acme_", "status") == JOINT_NAMES.shown("acme", "_status"), "the collision that case b08 shows"
 
 
 def test_litellm_refuses_in_a_text_and_a_providers_error_is_no_refusal() -> None:

@@ -85,8 +85,6 @@ class _Waiting:
     done: asyncio.Future[None]
 
     def succeeded(self) -> None:
-        self.rewrites = False
-        """Readers are told another agent than was written (a defect)."""
         self.written()
         self.done.set_result(None)
 
@@ -98,6 +96,8 @@ class AuditLog:
         self._store = store
         self._clock = clock
         self._waiting: list[_Waiting] = []
+        self.rewrites = False
+        """Readers are told another agent than was written (a defect)."""
         self.written: Callable[[int], None] = lambda seq: None
         """Told the newest sequence number after each append, which a transaction around it may still undo."""
 

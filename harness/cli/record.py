@@ -20,6 +20,8 @@ yet. Secrets are replaced before anything is written; what cannot be searched fo
 Examples:
   harness record MEM-1 --level local --no-prose
   harness record MEM-1 --level local --record all     again, in place of the cassette that is there
+  harness record mine/scenarios/EX-1.yaml --level local --cassettes mine/cassettes
+                              a provider of your own: mine/providers/<id>.yaml says how it is started
 """
 
 

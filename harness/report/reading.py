@@ -68,15 +68,14 @@ RUN_ITSELF = "run"
 
 
 def with_run_itself(results: Results) -> tuple[Verdict, ...]:
-    """The verdicts; and an error for the run as a whole where something kept it from being accepted that no verdict tells of.
+    """The verdicts; and where none of them is red although the run is not accepted, an error for the run as a whole, with the reasons.
 
     For formats whose readers look at entries only: a run that never began, or broke off, must not look like one in which nothing failed.
     """
-    told = {f"{verdict.item}: {finding.id}: {finding.message}" for verdict in results.verdicts for finding in verdict.findings}
-    rest = [reason for reason in results.exit_reasons if reason not in told]
-    if results.exit_code == Exit.OK or not rest:
+    if results.exit_code == Exit.OK or any(verdict.outcome in ("error", "fail") for verdict in results.verdicts):
         return results.verdicts
-    findings = tuple(Finding(id="run-not-accepted", severity="error", message=reason) for reason in rest)
+    reasons = results.exit_reasons or (answer(results),)
+    findings = tuple(Finding(id="run-not-accepted", severity="error", message=reason) for reason in reasons)
     whole = Verdict(
         item=RUN_ITSELF,
         scenario=RUN_ITSELF,

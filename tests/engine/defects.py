@@ -16,6 +16,19 @@ def share(number: int) -> list[str]:
     return sorted(TABLE)[number::SHARES]
 
 
+def scenarios(number: int) -> list[str]:
+    """A share of the scenarios that find them, each in one share."""
+    return sorted({scenario for row in TABLE.values() for scenario in row["run"]})[number::SHARES]
+
+
+def pass_without(number: int, run: Any) -> None:
+    """Without a defect, this share of the scenarios finds nothing."""
+    ran = run(*scenarios(number))
+    assert ran.found() == set()
+    assert {v.outcome for v in ran.results.verdicts} == {"pass"}
+    assert ran.results.exit_code == 0
+
+
 def find(defect: str, run: Any) -> None:
     """The gateway with this defect alone is found out, where the table says, and told apart from its neighbours."""
     row = TABLE[defect]

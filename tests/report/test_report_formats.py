@@ -14,7 +14,9 @@ import pytest
 
 from harness.errors import UsageError
 from harness.model.verdict import Results, Verdict
+from harness.report.allure import Allure
 from harness.report.base import choose_reports, load_reports
+from harness.report.ctrf import document as ctrf
 from harness.report.html import document as html
 from harness.report.junit import document as junit
 from harness.report.markdown import document as markdown
@@ -145,3 +147,19 @@ def test_nothing_run_is_still_a_report(results: Callable[..., Results]) -> None:
     for report in load_reports().values():
         for content in report.files(empty).values():
             assert b"nothing was run" in content.splitlines()[0]
+
+
+def test_a_run_that_never_began_is_red_in_every_format(results: Callable[..., Results], verdict: Callable[..., Verdict]) -> None:
+    """As public case e05 ends: exit code 2, and nothing was run. Readers that look at entries only must see that too."""
+    reason = 'scenarios/x.yaml:3:9: put quotes around the variable: "${fact}"\n  | with: {text: ${fact}}'
+    for verdicts in ((), (verdict(),)):  # nothing was run; or all of it passed, and then the run broke off
+        red = results(*verdicts, exit_code=2).model_copy(update={"exit_reasons": (reason,)})
+        entries = len(verdicts) + 1
+        root = ET.fromstring(junit(red))
+        assert (root.get("tests"), root.get("errors"), len(list(root.iter("error")))) == (str(entries), "1", 1)
+        data = ctrf(red)["results"]
+        assert [data["summary"][word] for word in ("tests", "failed")] == [entries, 1]
+        statuses = sorted(json.loads(text)["status"] for name, text in Allure().files(red).items() if name.endswith("-result.json"))
+        assert statuses == ["broken", *["passed"] * len(verdicts)]
+        for report in load_reports().values():
+            assert any("put quotes around the variable" in content.decode() for content in report.files(red).values()), report.id

@@ -9,9 +9,11 @@ import pytest
 from harness.clock import SystemClock
 from harness.engine.plan import target_for
 from harness.errors import Exit
+from harness.scenario.files import data_root
 from harness.transparency.facts import Report
 from harness.transparency.measure import Seat
 from harness.transparency.report import declaration_of, exit_code, transparency
+from harness.transparency.written import read_report, stable
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +28,11 @@ def test_nothing_differs_but_what_is_declared(report: Report) -> None:
     assert report.incomplete == ""
     assert exit_code(report) == Exit.OK
     assert len(report.of("same")) > 150
+
+
+def test_the_comparison_page_shows_what_it_does_today(report: Report) -> None:
+    """When it changes: python gateways/test_light.py reference, then python gateways/make_page.py."""
+    assert stable(report) == stable(read_report(data_root() / "gateways" / "measured" / "reference.json"))
 
 
 def test_its_record_agrees_with_agent_and_witness_in_every_case(report: Report) -> None:

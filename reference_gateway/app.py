@@ -99,8 +99,7 @@ class Gateway:
         audit = AuditLog(store, self.clock)
         self._checkpoints = Checkpoints(store, self.clock, file=options.checkpoints, key_file=options.audit_key_file)
         self._checkpoints.start()
-        audit.written = self._written
-        audit.rewrites = "audit-rewritten" in defects
+        audit.written, audit.rewrites = self._written, "audit-rewritten" in defects
         self._approvals = Approvals(store, audit, self.clock, defects=defects)
         keys = KeySource(options.vault_key_file, options.vault_key, options.vault_previous_key_file)
         vault = opened_vault(keys, store, defects)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.bundle.audit_logs import AuditLogs, audit_logs
+from harness.claims.merge import MERGED
 from harness.engine.judge import judge
-from harness.model.evidence import AuditRecord, EvidenceRecord, ProcessRecord, RunRecord
+from harness.model.evidence import AuditRecord, EvidenceRecord, NoteRecord, ProcessRecord, RunRecord
 from harness.model.verdict import Results
 from harness.report.inert import to_json
 from harness.report.results_json import document as results_document
@@ -27,7 +28,7 @@ def derived(records: Sequence[EvidenceRecord]) -> tuple[Results, AuditLogs, dict
         "results.json": results_document(results),
         "drift.json": _json({"schema": "bundle-drift/v1", "findings": _drift(results)}),
         "audit.json": _json({"schema": "bundle-audit/v2", "logs": logs.document(), "items": _items(records, logs)}),
-        "environment.json": _json({"schema": "bundle-environment/v1", "runs": _environment(records)}),
+        "environment.json": _json({"schema": "bundle-environment/v1", "runs": _environment(records), "merged_from": _merged_from(records)}),
     }
     return results, logs, {name: text.encode("utf-8") for name, text in members.items()}
 
@@ -87,6 +88,11 @@ def _items(records: Sequence[EvidenceRecord], logs: AuditLogs) -> list[dict[str,
         }
         for item, found in items.items()
     ]
+
+
+def _merged_from(records: Sequence[EvidenceRecord]) -> list[Any]:
+    """Each run that was merged into this one, with its own environment, as the merge noted it."""
+    return [entry for r in records if isinstance(r, NoteRecord) and r.text == MERGED and isinstance(r.data, list) for entry in r.data]
 
 
 def _environment(records: Sequence[EvidenceRecord]) -> list[dict[str, Any]]:

@@ -12,6 +12,9 @@ from harness.engine.evidence_log import dump, parse_evidence
 from harness.errors import LoadError, UsageError
 from harness.model.evidence import EvidenceRecord, NoteRecord, PlanItemRecord, RunRecord
 
+MERGED = "merged from these runs"
+"""The note that names them, each with its environment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -97,7 +100,7 @@ def _origin(shards: Sequence[Shard]) -> NoteRecord:
         for shard in shards
         for start in shard.frames("start")
     ]
-    return NoteRecord(text="merged from these runs", data=data)
+    return NoteRecord(text=MERGED, data=data)
 
 
 def _end(shards: Sequence[Shard]) -> Iterator[RunRecord]:

@@ -44,8 +44,8 @@ FIRST_ROWS, FIRST_BYTES = 200, 150_000
 """Rows, and bytes of details, that a browser draws when the page opens. The rest stands in `noscript` elements: without a script it is shown
 like the rest, with one it is text until the script shows, finds or prints it."""
 
-MOST_LISTED, MOST_TRENDS = 200, 300
-"""Entries of the lists that come before the scenarios, and rows of trends."""
+MOST_OPEN, MOST_LISTED, MOST_TRENDS = 12, 200, 300
+"""Entries of the lists that come before the scenarios, those that are seen at once and all of them; and rows of trends."""
 
 
 def document(results: Results) -> str:
@@ -143,6 +143,7 @@ def _page(results: Results, verdicts: Sequence[tuple[str, Verdict]]) -> dict[str
         "trends": trends[:MOST_TRENDS],
         "trends_left_out": max(len(trends) - MOST_TRENDS, 0),
         "most_points": MAX_POINTS,
+        "most_open": MOST_OPEN,
         "most_listed": MOST_LISTED,
         "body_rule": BODY_RULE,
     }

@@ -137,8 +137,8 @@ async def _a08(glass: Glass) -> CaseResult:
         must_live(glass)
         return CaseResult(case="a08", outcome="fail", what=f"not to be had with these names: {error.what[:200]}")
     lost = [name for name in SCRIPTED if name not in reached]
-    listed = len(set(names))
-    return _told("a08", [f"{len(names)} listed under {listed} names; these cannot be called: {', '.join(lost)}"] if lost else [], "five names, five tools")
+    trouble = f"{len(names)} listed under {len(set(names))} names; these cannot be called: {', '.join(lost)}"
+    return _told("a08", [trouble] if lost else [], "five names, five tools")
 
 
 def _told(case: str, troubles: Sequence[str], fine: str) -> CaseResult:

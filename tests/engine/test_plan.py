@@ -79,7 +79,7 @@ def test_a_level_that_cannot_be_had_is_red_and_says_why(tmp_path: Path) -> None:
     assert all(finding.fix for finding in verdict.findings)
     assert not any(claim.proven for claim in verdict.claims)
     assert all(claim.level == "live" for claim in verdict.claims)
-    assert {r.kind for r in records} <= {"run", "plan_item", "process"}
+    assert {r.kind for r in records} <= {"run", "plan_item", "process", "audit_log"}
 
 
 def test_only_what_does_not_apply_is_incomplete_too(tmp_path: Path) -> None:

@@ -7,6 +7,9 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 UV     := build/uv/bin/uv
 
+# Tests start hundreds of processes; without cached bytecode each of them compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 

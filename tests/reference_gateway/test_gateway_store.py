@@ -84,6 +84,28 @@ def test_unfinished_calls_are_those_without_an_end(store: Store) -> None:
     assert [item["invocation"] for item in store.audit_unfinished()] == ["b"]
 
 
+def test_looking_for_unfinished_calls_takes_as_long_as_there_are_calls_and_no_longer(tmp_path: Path) -> None:
+    """A restart after a long life: ten times the calls are ten times the steps of SQLite's machine, not a hundred times."""
+    steps: list[int] = []
+    for calls in (100, 1000):
+        store = SqliteStore(tmp_path / f"{calls}.db")
+        store.open()
+        for event in ("call_started", "call_completed"):
+            store.audit_append([record(event, invocation=f"i{number}") for number in range(calls)])
+        counted = 0
+
+        def count() -> bool:
+            nonlocal counted
+            counted += 1
+            return False
+
+        store._open().set_progress_handler(count, 10)
+        assert store.audit_unfinished() == []
+        steps.append(counted)
+        store.close()
+    assert 0 < steps[1] < 15 * steps[0]
+
+
 def test_not_even_sql_alters_the_audit(store: Store, tmp_path: Path) -> None:
     store.audit_append([record()])
     other = apsw.Connection(str(tmp_path / "gateway.db"))

@@ -146,6 +146,8 @@ def may_be_missing(data: Data) -> str:
         return "a decision is judged by the audit's own record of it"
     if kind == "audit" and data["record"]["event"] == "run_created":
         return "a run's own record belongs to no call"
+    if kind == "audit_log":
+        return "it vouches for the audit records and is no witness of its own; a bundle names those that nothing vouches for"
     if kind == "control" and data["action"] in ("permissions", "catalog", "phase"):
         return "a read-back that no expectation of these scenarios rests on"
     if kind == "provider_exchange" and data["exchange"]["rpc_method"] in ("server/discover", "tools/list"):

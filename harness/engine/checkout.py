@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import harness
@@ -34,3 +36,9 @@ def checkout(root: Path = ROOT) -> dict[str, str]:
         return {"commit": "unknown: " + (said[0][:200] if said else "there is no commit yet")}
     changed = sum(1 for line in lines if not line.startswith("#"))
     return {"commit": commit, "tree": "clean" if not changed else f"dirty: {changed} file{'s differ' if changed > 1 else ' differs'}"}
+
+
+@cache
+def own() -> Mapping[str, str]:
+    """Of the tree that this process runs from, as it stood when the process first asked: what changes later is not what it runs."""
+    return checkout()

@@ -15,7 +15,7 @@ from harness.cassette.redact import Redactor
 from harness.clock import SystemClock
 from harness.engine.audit_log import watch_audit
 from harness.engine.bench import Bench, BenchOptions
-from harness.engine.checkout import checkout
+from harness.engine.checkout import own
 from harness.engine.documents import Documents, read_documents
 from harness.engine.evidence_log import EvidenceLog
 from harness.engine.item import ItemRun, as_trouble
@@ -86,7 +86,7 @@ def start_record(plan: Plan, run_id: str, jobs: int, defects: Sequence[str], ear
         options=options | ({"earlier": [trend.model_dump() for trend in earlier]} if earlier else {}),
         environment={"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
         | {name: version(name) for name in names}
-        | checkout(),
+        | dict(own()),
     )
 
 

@@ -51,6 +51,7 @@ class Reader:
         self._complete = True
         self._head_size = 0
         self._in_head = False
+        self._begun = False
         self._keeps = True
         self.extra = False
 
@@ -67,6 +68,7 @@ class Reader:
     def on_headers_complete(self) -> None:
         self._in_head, self._head_size = False, 0
         if (status := self._parser.get_status_code()) >= 200 and not self.extra:
+            self._begun = True
             self._found.append(Head(status, self._headers))
 
     def on_body(self, body: bytes) -> None:
@@ -87,7 +89,7 @@ class Reader:
         return self._complete and self._keeps and not self.extra and not self._found
 
     def start(self) -> None:
-        self._asked, self._complete, self._keeps = True, False, True
+        self._asked, self._complete, self._begun, self._keeps = True, False, False, True
 
     def feed(self, data: bytes) -> None:
         """Raises Malformed; not for what follows a complete answer, which then is `extra`."""
@@ -107,16 +109,13 @@ class Reader:
         self._keeps = False
         if self._complete or not self._asked:
             return
-        if self._in_head or not self._headers_say_until_close():
+        if self._in_head or not self._begun or {"content-length", "transfer-encoding"} & set(self._headers):
             raise Malformed("the connection was closed")
         self._end()
 
     def next(self) -> Piece | None:
         """None when more has to arrive first."""
         return self._found.popleft() if self._found else None
-
-    def _headers_say_until_close(self) -> bool:
-        return bool(self._headers) and not {"content-length", "transfer-encoding"} & set(self._headers)
 
     def _end(self) -> None:
         self._complete = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import h11
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reference_gateway.reading import END, MAX_HEAD, Head, Malformed, Reader, written
@@ -88,14 +88,24 @@ def test_an_answer_that_is_cut_off_is_never_complete(sent: bytes, data: st.DataO
         assert piece is not END
 
 
-def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+def test_early_hints_and_then_nothing_is_no_answer() -> None:
     reader = Reader()
     reader.start()
-    reader.feed(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\nall of ")
+    reader.feed(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
+    with pytest.raises(Malformed):
+        reader.ended()
+    assert reader.next() is None
+
+
+@pytest.mark.parametrize("header", ["x: y\r\n", ""])
+def test_an_answer_without_a_length_ends_with_its_connection(header: str) -> None:
+    reader = Reader()
+    reader.start()
+    reader.feed(f"HTTP/1.1 200 OK\r\n{header}\r\nall of ".encode())
     reader.feed(b"it")
     assert not reader.between
     reader.ended()
-    assert read(reader) == (200, {"x": "y"}, b"all of it")
+    assert read(reader) == (200, {"x": "y"} if header else {}, b"all of it")
     assert not reader.between
 
 
@@ -134,6 +144,7 @@ def test_a_request_holds_exactly_the_headers_that_it_was_given(name: str, value:
         sent = written("POST", "/mcp", [("host", "x"), (name, value)], b"body")
     except (Malformed, UnicodeEncodeError):
         return
+    assume(name.lower() not in ("host", "content-length", "transfer-encoding"))  # h11 looks at what these say, too
     line = h11.Connection(h11.SERVER)
     line.receive_data(sent)
     request = line.next_event()

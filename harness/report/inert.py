@@ -85,7 +85,11 @@ def plain(value: Any, depth: int = 0) -> Any:
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """JSON text, readable and always encodable: a lone surrogate is written as its \\u escape."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    try:
+        text.encode()  # far faster than looking for what is hardly ever there
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return text
 
 
 def clip(value: Any) -> Any:

@@ -12,7 +12,7 @@ import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from reference_gateway.reading import END, Head, Malformed, Piece, Reader, written
@@ -28,7 +28,6 @@ MARGIN_S = 1.0
 DRAIN_S = 2.0
 DRAIN_BYTES = 64 * 1024
 HIGH_WATER = 256 * 1024
-
 
 _TIMEOUT = re.compile(r"\btimeout\s*=\s*\"?([0-9]{1,6})\b", re.IGNORECASE)
 
@@ -79,7 +78,8 @@ class _Line(asyncio.Protocol):
     # asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # that of another event loop is none by type
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
 
     def data_received(self, data: bytes) -> None:
         if self.idle:  # nobody asked: it would be taken for the answer to whatever is asked next

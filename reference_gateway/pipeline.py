@@ -107,6 +107,7 @@ class Pipeline:
         try:
             call.digest = arguments_digest(call.arguments)
             arguments_digest(call.forwarded_meta)
+            arguments_digest(call.responses or {})
         except NotCarried as error:
             call.unsound = error.message
         if call.run.state == "ended":

@@ -47,7 +47,6 @@ class Reader:
         self._parser = httptools.HttpResponseParser(self)
         self._found: deque[Piece] = deque()
         self._headers: dict[str, str] = {}
-        self._asked = False
         self._complete = True
         self._head_size = 0
         self._in_head = False
@@ -58,7 +57,7 @@ class Reader:
     # for the parser
 
     def on_message_begin(self) -> None:
-        if not self._asked or self._complete:
+        if self._complete:
             self.extra = True
         self._headers, self._in_head = {}, True
 
@@ -89,7 +88,7 @@ class Reader:
         return self._complete and self._keeps and not self.extra and not self._found
 
     def start(self) -> None:
-        self._asked, self._complete, self._begun, self._keeps = True, False, False, True
+        self._complete, self._begun, self._keeps = False, False, True
 
     def feed(self, data: bytes) -> None:
         """Raises Malformed; not for what follows a complete answer, which then is `extra`."""
@@ -107,7 +106,7 @@ class Reader:
     def ended(self) -> None:
         """Nothing more will come. That ends an answer that has no other end; Malformed when it cuts one off."""
         self._keeps = False
-        if self._complete or not self._asked:
+        if self._complete:
             return
         if self._in_head or not self._begun or {"content-length", "transfer-encoding"} & set(self._headers):
             raise Malformed("the connection was closed")

@@ -125,13 +125,13 @@ class Vault:
         """As `get`, without the secret; a row that was opened before and is still the same, byte for byte, is not opened again."""
         place = (tenant, connection, grant, path)
         found = self._store.secret_get(tenant, connection, path)
-        if found is None or self._opened.get(place) != found:
-            self._opened.pop(place, None)
-            self.get(*place)
-            if found is not None:
-                if len(self._opened) >= MAX_OPENED:
-                    self._opened.clear()
-                self._opened[place] = found
+        if found is not None and self._opened.get(place) == found:
+            return
+        self.get(*place)
+        if found is not None:
+            if len(self._opened) >= MAX_OPENED:
+                self._opened.clear()
+            self._opened[place] = found
 
     def version(self, tenant: str, connection: str, path: str) -> int:
         """Of the stored secret; 0 when there is none."""

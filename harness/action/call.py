@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import Field
 
 from harness.action.base import Done, Stage, Verb
+from harness.action.sent import Sent
 from harness.errors import Untestable
-from harness.model.digest import NotCanonical, arguments_digest
-from harness.model.evidence import ClientExchange, Phase
+from harness.model.evidence import Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
 from harness.scenario.durations import Seconds
@@ -51,36 +51,11 @@ class Call(Verb[Params]):
         meta: dict[str, Any] = {"traceparent": trace}
         if params.timeout is not None:
             meta["gateway/timeout_s"] = params.timeout
-        started, began, at = stage.sequencer.next(), stage.clock.monotonic(), stage.clock.now().isoformat()
+        sent = Sent.begin(stage, connection, tool, name, params.with_, trace)
         calling = asyncio.ensure_future(stage.agent.call(name, params.with_, meta=meta, timeout=stage.step_timeout_s))
         if params.during is not None:
             await self._meanwhile(stage, connection, tool, params.during, calling)
-        answer = await calling
-        exchange = ClientExchange(
-            item=stage.item,
-            phase=phase,
-            step=step.id,
-            attempt=attempt,
-            connection=connection,
-            method="tools/call",
-            tool=tool,
-            exposed_as=name,
-            arguments=params.with_,
-            arguments_digest=digest_or_nothing(dict(params.with_)),
-            traceparent=trace,
-            protocol_version=stage.protocol,
-            at=at,
-            started_seq=started,
-            ended_seq=stage.sequencer.next(),
-            result=answer.result,
-            error=answer.error,
-            transport_error=answer.transport_error,
-            said=said(stage, answer),
-            latency_ms=round((stage.clock.monotonic() - began) * 1000, 3),
-        )
-        stage.calls[step.id] = exchange
-        stage.emit(exchange)
-        return Done(answer=answer.result)
+        return sent.ended(stage, step, phase, attempt, await calling)
 
     async def _meanwhile(self, stage: Stage, connection: str, tool: str, during: During, calling: asyncio.Future[Answer]) -> None:
         """Move time only once the call waits at the provider's side, or the test would race its own subject."""
@@ -121,17 +96,6 @@ async def held(stage: Stage, mount: Mount, tool: str) -> None:
     finally:
         for wait in waits:
             wait.cancel()
-
-
-def said(stage: Stage, answer: Answer) -> Mapping[str, Any]:
-    return stage.target.said(answer.result, answer.error.model_dump() if answer.error else None)
-
-
-def digest_or_nothing(arguments: dict[str, Any]) -> str:
-    try:
-        return arguments_digest(arguments)
-    except NotCanonical:
-        return ""
 
 
 ACTION = Call()

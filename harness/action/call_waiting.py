@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import httpx2
 from pydantic import Field
 
 from harness.action.base import Done, Stage, Verb
-from harness.action.call import digest_or_nothing, said
-from harness.errors import HarnessError, Untestable
-from harness.model.evidence import ApprovalRecord, AuditRecord, ClientExchange, Phase
+from harness.action.sent import Sent, run_of_its_own
+from harness.errors import Untestable
+from harness.model.evidence import ApprovalRecord, Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
 from harness.target.setting import setting
-from harness.target.wire import Answer, WireSession, wire_session
+from harness.target.wire import Answer, WireSession
 
 LOOK_EVERY_S = 0.02
 
@@ -61,35 +59,10 @@ class CallWaiting(Verb[Params]):
     async def run(self, stage: Stage, step: Step, params: Params, phase: Phase, attempt: int) -> Done:
         connection, tool = stage.resolve(params.target)
         await stage.admit(connection, tool, params.with_, phase)
-        run, token = await self._run(stage, params)
-        held = _Held(run, stage.target.exposed_name(connection, tool), params.with_, stage.new_trace(), stage.step_timeout_s)
-        started, began, at = stage.sequencer.next(), stage.clock.monotonic(), stage.clock.now().isoformat()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the gateway under test is plain HTTP on loopback
-        async with (
-            httpx2.AsyncClient(verify=context, trust_env=False, timeout=60.0, headers={"Authorization": f"Bearer {token}"}) as http,
-            wire_session(stage.grant.url, http, stage.protocol) as session,
-        ):
-            answer = await self._conversation(stage, step, params, phase, session, held)
-        exchange = ClientExchange(
-            item=stage.item, phase=phase, step=step.id, attempt=attempt, connection=connection, method="tools/call", tool=tool,
-            exposed_as=held.name, arguments=params.with_, arguments_digest=digest_or_nothing(dict(params.with_)), traceparent=held.trace,
-            protocol_version=stage.protocol, at=at, started_seq=started, ended_seq=stage.sequencer.next(), result=answer.result,
-            error=answer.error, transport_error=answer.transport_error, said=said(stage, answer),
-            latency_ms=round((stage.clock.monotonic() - began) * 1000, 3),
-        )  # fmt: skip
-        stage.calls[step.id] = exchange
-        stage.emit(exchange)
-        await stage.target.end_run(stage.tenant, run)
-        for record in await stage.target.audit(stage.tenant, run):  # the engine reads that of the scenario's own run
-            stage.emit(AuditRecord(item=stage.item, record=record))
-        return Done(answer=answer.result)
-
-    async def _run(self, stage: Stage, params: Params) -> tuple[str, str]:
-        body = {"connections": list(stage.legs), "task": "waiting", "agent": "scripted-agent", "waiting": params.waits}
-        made = await setting(stage.target).operate(stage.tenant, "start_run", body=body)
-        if made.refused or not isinstance(made.body, dict):
-            raise HarnessError(f"a run that waits so could not be made: {made.refused}", where="POST /runs", fix="see gateway.log")
-        return str(made.body["run"]), str(made.body["token"])
+        async with run_of_its_own(stage, "waiting", waiting=params.waits) as (run, session):
+            held = _Held(run, stage.target.exposed_name(connection, tool), params.with_, stage.new_trace(), stage.step_timeout_s)
+            sent = Sent.begin(stage, connection, tool, held.name, params.with_, held.trace)
+            return sent.ended(stage, step, phase, attempt, await self._conversation(stage, step, params, phase, session, held))
 
     async def _conversation(self, stage: Stage, step: Step, params: Params, phase: Phase, session: WireSession, held: _Held) -> Answer:
         """The call's last answer. One that came before anybody decided is the answer, whatever it is: judging it is not done here."""

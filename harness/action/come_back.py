@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-import httpx2
-
 from harness.action.base import Done, Stage, Verb
-from harness.action.call import digest_or_nothing, said
-from harness.errors import ContractBroken, HarnessError, Untestable
-from harness.model.evidence import AuditRecord, ClientExchange, Phase
+from harness.action.sent import Sent, run_of_its_own
+from harness.errors import ContractBroken, Untestable
+from harness.model.evidence import Phase
 from harness.model.location import Frozen
 from harness.model.scenario import Step
-from harness.target.setting import setting
-from harness.target.wire import WireSession, wire_session
+from harness.target.wire import WireSession
 
 INVENTED = "eyJzdGF0ZSI6Im1hZGUgdXAifQ"
 
@@ -49,42 +45,20 @@ class ComeBack(Verb[Params]):
         await stage.admit(first.connection, first.tool, arguments, phase)
         sent: dict[str, Any] = {"name": first.exposed_as, "arguments": arguments, "_meta": {"traceparent": trace}}
         sent["requestState"] = _state(state, params.state)
-        started, began, at = stage.sequencer.next(), stage.clock.monotonic(), stage.clock.now().isoformat()
         async with self._session(stage, params) as session:
-            answer = await session.request("tools/call", sent, timeout=stage.step_timeout_s)
-        exchange = ClientExchange(
-            item=stage.item, phase=phase, step=step.id, attempt=attempt, connection=first.connection, method="tools/call", tool=first.tool,
-            exposed_as=first.exposed_as, arguments=arguments, arguments_digest=digest_or_nothing(arguments), traceparent=trace,
-            protocol_version=stage.protocol, at=at, started_seq=started, ended_seq=stage.sequencer.next(), result=answer.result,
-            error=answer.error, transport_error=answer.transport_error, said=said(stage, answer),
-            latency_ms=round((stage.clock.monotonic() - began) * 1000, 3),
-        )  # fmt: skip
-        stage.calls[step.id] = exchange
-        stage.emit(exchange)
-        return Done(answer=answer.result)
+            begun = Sent.begin(stage, first.connection, first.tool, first.exposed_as, arguments, trace)
+            return begun.ended(stage, step, phase, attempt, await session.request("tools/call", sent, timeout=stage.step_timeout_s))
 
     @asynccontextmanager
     async def _session(self, stage: Stage, params: Params) -> AsyncIterator[WireSession]:
-        """The agent's own, or one under a run of its own, whose records are read here: the engine reads those of the scenario's run."""
+        """The agent's own, or one under a run of its own."""
         if params.run == "own":
             if not isinstance(stage.agent, WireSession):
                 raise Untestable("this agent's session carries plain calls only", where=params.target, fix="use an agent that is no relay's")
             yield stage.agent
             return
-        body = {"connections": list(stage.legs), "task": "another", "agent": "scripted-agent"}
-        made = await setting(stage.target).operate(stage.tenant, "start_run", body=body)
-        if made.refused or not isinstance(made.body, dict):
-            raise HarnessError(f"another run could not be made: {made.refused}", where="POST /runs", fix="see gateway.log")
-        run, headers = str(made.body["run"]), {"Authorization": f"Bearer {made.body['token']}"}
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the gateway under test is plain HTTP on loopback
-        async with (
-            httpx2.AsyncClient(verify=context, trust_env=False, timeout=60.0, headers=headers) as http,
-            wire_session(stage.grant.url, http, stage.protocol) as session,
-        ):
+        async with run_of_its_own(stage, "another") as (_, session):
             yield session
-        await stage.target.end_run(stage.tenant, run)
-        for record in await stage.target.audit(stage.tenant, run):
-            stage.emit(AuditRecord(item=stage.item, record=record))
 
 
 def _state(given: str, how: str) -> str:

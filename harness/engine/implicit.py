@@ -298,10 +298,9 @@ def providers_keep_their_schemas(scenario: Scenario, view: View) -> Iterator[Fin
     told: set[tuple[str, str]] = set()
     for connection, exchange in view.exchanges:
         result, catalog = exchange.result, view.catalog(connection)
-        declared = {e.get("name") for e in catalog.data.get("tools", []) if e.get("output_schema") is not None} if catalog is not None else set()
-        if exchange.rpc_method != "tools/call" or exchange.tool is None or exchange.tool not in declared:
+        if exchange.rpc_method != "tools/call" or exchange.tool is None or not isinstance(result, dict) or exchange.is_error or catalog is None:
             continue
-        if not isinstance(result, dict) or exchange.is_error:
+        if not any(e.get("name") == exchange.tool and e.get("output_schema") is not None for e in catalog.data.get("tools", [])):
             continue
         complete = result.get("resultType", "complete") == "complete"
         if complete and not isinstance(result.get("structuredContent"), dict) and (connection, exchange.tool) not in told:

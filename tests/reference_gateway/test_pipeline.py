@@ -11,6 +11,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from reference_gateway.connection import MAX_IN_FLIGHT, MAX_WAITING, Busy, Slots
+from reference_gateway.wire import encode
 
 from .conftest import PENDING, SUCCESS, VERSIONS, Bench, Provider, Refused, denied, provider_served, raw_call
 
@@ -264,6 +265,26 @@ def test_a_number_that_no_double_carries_is_refused(bench: Bench, number: str) -
     assert answer["result"]["_meta"]["gateway/reason"] == "invalid_arguments"
     assert bench.trail(run) == denied("invalid_arguments")
     assert bench.provider.calls == []
+
+
+@pytest.mark.parametrize("number", ["1e400", "NaN"])
+def test_nor_does_one_come_in_beside_the_arguments(bench: Bench, number: str) -> None:
+    """What an agent answers to a provider is passed on exactly, or not at all."""
+    run, token = bench.run()
+    answer = raw_post(bench, token, '{"n":1},"inputResponses":{"a":{"action":"accept","content":{"n":' + number + "}}}", VERSIONS[-1])
+    assert answer["result"]["_meta"]["gateway/reason"] == "invalid_arguments"
+    assert bench.trail(run) == denied("invalid_arguments")
+    assert bench.provider.calls == []
+
+
+@pytest.mark.parametrize("message", [{"n": float("nan")}, {"n": [1, {"m": float("-inf")}]}])
+def test_what_json_does_not_carry_is_never_sent_as_something_else(message: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        encode(message)
+
+
+def test_a_null_is_sent_as_one() -> None:
+    assert encode({"n": None, "big": 2**70, "half": "\ud800"}) == b'{"n":null,"big":1180591620717411303424,"half":"\\ud800"}'
 
 
 @pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[2]])

@@ -11,6 +11,9 @@ from harness.errors import UsageError
 from harness.model.scenario import Scenario
 from harness.registry import suggest
 
+MOST_LISTED = 12
+"""Ids that an error names; of more a person reads none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -94,4 +97,7 @@ def _did_you_mean(word: str, ids: Sequence[str]) -> str:
     same = [name for name in ids if name.casefold() == word.casefold()]
     if same:
         return f"did you mean {same[0]!r}?"
-    return suggest(word, list(ids)) if ids else "there are no scenarios here"
+    if not ids:
+        return "there are no scenarios here"
+    fix = suggest(word, list(ids))
+    return fix if len(ids) <= MOST_LISTED or "did you mean" in fix else f"use one of the {len(ids)} that `harness list` shows"

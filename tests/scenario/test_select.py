@@ -68,6 +68,16 @@ def test_an_unknown_id_is_refused_with_a_suggestion(selector: str, fix: str, sce
     assert caught.value.exit_code is Exit.USAGE
 
 
+def test_of_many_ids_none_is_listed(scenarios: tuple[Scenario, ...]) -> None:
+    many = tuple(scenarios[0].model_copy(update={"id": f"MEM-{number}00"}) for number in range(1, 40))
+    with pytest.raises(UsageError) as caught:
+        select(many, ["x"])
+    assert caught.value.fix == "use one of the 39 that `harness list` shows"
+    with pytest.raises(UsageError) as close:
+        select(many, ["MEM-30000"])
+    assert close.value.fix.startswith("did you mean 'MEM-")
+
+
 @pytest.mark.parametrize("selector", ["scenarios/none.yaml", "a/" * 3000, "a/\0"])
 def test_a_path_that_is_not_there_is_refused(selector: str, scenarios: tuple[Scenario, ...], library: Path) -> None:
     with pytest.raises(UsageError, match="no such file or folder"):

@@ -45,8 +45,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--test-clock", action="store_true", help="time moves only by POST /clock/advance")
     parser.add_argument("--experimental", metavar="NAME", action="append", default=[], help="turn on what is off by default: memory_connectors")
     parser.add_argument("--templates", metavar="FILE", help="approved commands of local servers, as JSON; nobody else may be able to write it")
-    parser.add_argument("--checkpoints", metavar="FILE", help="keep signed marks of the audit log's end here, outside the store")
+    parser.add_argument("--checkpoints", metavar="FILE", help="keep signed marks of the audit log here, outside the store; needs --audit-key-file")
     parser.add_argument("--audit-key-file", metavar="FILE", help="32 bytes (an Ed25519 seed), mode 0600; without it a key is made for this process")
+    parser.add_argument(
+        "--audit-previous-key", metavar="KEY", action="append", default=[], help="a public key that earlier checkpoints may be signed with, base64"
+    )
     parser.add_argument("--console", action="store_true", help="serve the operator console at /console/")
     parser.add_argument("--public-url", metavar="URL", help="how remote runs reach this gateway")
     parser.add_argument("--defect", metavar="NAME[=VALUE]", action="append", default=[], help="turn on one deliberate defect")
@@ -81,6 +84,10 @@ def _checked(argv: Sequence[str]) -> argparse.Namespace:
         Defects(found.defect)
     except UnknownDefect as error:
         raise Usage(str(error), "--defect", error.fix) from error
+    if found.checkpoints is not None and found.audit_key_file is None:
+        raise Usage("checkpoints need a key that outlives this process", "--checkpoints", "Give --audit-key-file too")
+    if found.audit_previous_key and found.checkpoints is None:
+        raise Usage("no checkpoints are kept that an earlier key could have signed", "--audit-previous-key", "Give --checkpoints too")
     found.map = _mapped(found.map)
     if unknown := [word for word in found.experimental if word not in EXPERIMENTAL]:
         raise Usage(f"there is no experiment {unknown[0]!r}", "--experimental", f"Use one of: {', '.join(EXPERIMENTAL)}")

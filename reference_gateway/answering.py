@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from mcp.shared.exceptions import MCPError
 
 from reference_gateway.log import logger
+from reference_gateway.outcomes import OutcomeNotRecorded
 from reference_gateway.results import INPUT_REQUIRED, PREFIX, Reply
 from reference_gateway.store.base import StoreError
 from reference_gateway.wire import Json
@@ -17,13 +18,17 @@ log = logger("surface")
 
 @contextmanager
 def recorded(invocation: str) -> Iterator[None]:
-    """A call that could not be recorded ends as an internal error that names it, and the store's own code. Raises MCPError."""
+    """A call that could not be recorded ends as an internal error that names it, and the store's own code. Raises MCPError.
+
+    One that was sent, and whose outcome could not be recorded, is told apart: it may have been executed.
+    """
     try:
         yield
     except StoreError as error:
         log.error("call_not_recorded", code=error.code, invocation=invocation)
         data = {f"{PREFIX}invocation": invocation, f"{PREFIX}reason": error.code}
-        raise MCPError(-32603, "the gateway could not record the call", data) from error
+        what = error.message if isinstance(error, OutcomeNotRecorded) else "the gateway could not record the call"
+        raise MCPError(-32603, what, data) from error
 
 
 def unwrapped(reply: Reply) -> Json:

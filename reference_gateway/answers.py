@@ -49,6 +49,15 @@ def guarded(call: Call, answer: Answer, defects: Defects, peer: Limited | None) 
     return Answer(result, answer.status)
 
 
+def output_missing(call: Call) -> bool:
+    """Whether a success lacks the structured content that its tool declares. It passes as it came; on record it is no clean success."""
+    answer, declared = call.answer, call.entry.wire.get("outputSchema")
+    if not isinstance(answer, Answer) or not isinstance(declared, dict):
+        return False
+    result = answer.result
+    return result.get("isError") is not True and "structuredContent" not in result and result.get("resultType") != INPUT_REQUIRED
+
+
 def asked(result: Json, peer: Limited) -> None:
     """Raises UpstreamFailure for a request that is not well-formed, or for what this agent does not offer here."""
     requests, state = result.get("inputRequests", {}), result.get("requestState")

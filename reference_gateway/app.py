@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reference_gateway.approval import Approvals
 from reference_gateway.audit import AuditLog
+from reference_gateway.audit_defects import mislead
 from reference_gateway.authorizing import Authorizing, document_url, redirect_url, teller
 from reference_gateway.background import Background
 from reference_gateway.checkpoints import Checkpoints
@@ -84,6 +85,7 @@ class Options:
     console: bool = False
     checkpoints: str | None = None
     audit_key_file: str | None = None
+    audit_previous_keys: tuple[str, ...] = ()
 
 
 class Gateway:
@@ -96,10 +98,7 @@ class Gateway:
         self._background = Background()
         ports = PORTS | set(options.allowed_ports)
         self._egress = Egress(options.mapped, options.map_ca, options.allow_loopback, ports=ports, lab=options.lab, defects=defects)
-        audit = AuditLog(store, self.clock)
-        self._checkpoints = Checkpoints(store, self.clock, file=options.checkpoints, key_file=options.audit_key_file)
-        self._checkpoints.start()
-        audit.written, audit.rewrites = self._written, "audit-rewritten" in defects
+        audit = self._audit_log(options, store, defects)
         self._approvals = Approvals(store, audit, self.clock, defects=defects)
         keys = KeySource(options.vault_key_file, options.vault_key, options.vault_previous_key_file)
         vault = opened_vault(keys, store, defects)
@@ -115,7 +114,7 @@ class Gateway:
         parts = Parts(store, audit, self._approvals, self._connections, policies, runs, self.clock, ids, defects, sealer)
         self._pipeline = Pipeline(parts)
         passing = Passing(parts, self._pipeline)
-        self._subscriptions = Subscriptions(self._connections, self.clock, passing.offering, defects)
+        self._subscriptions = Subscriptions(self._connections, self.clock, passing, defects)
         self._pipeline.attend = self._subscriptions.attend
         self._decisions = Decisions(parts, self._pipeline, runs)
         self._mcp, self._agents = Surface(runs, self._connections, self._pipeline, self.clock, passing, self._subscriptions).app()
@@ -142,6 +141,7 @@ class Gateway:
             operators=operators,
             connections=self._connections,
             store=store,
+            audit=audit,
             clock=self.clock,
             egress=self._egress,
             defects=defects,
@@ -149,6 +149,16 @@ class Gateway:
         )
         self._operator = self.control.app()
         self._console = self._console_app(ids, options.public_url) if options.console else None
+
+    def _audit_log(self, options: Options, store: Store, defects: Defects) -> AuditLog:
+        """The log, and the checkpoints of it; what was marked before must still be there. Raises CheckpointError."""
+        key, previous = options.audit_key_file, options.audit_previous_keys
+        self._checkpoints = Checkpoints(store, self.clock, file=options.checkpoints, key_file=key, previous=previous)
+        self._checkpoints.start()
+        audit = AuditLog(store, self.clock)
+        audit.written = self._written
+        mislead(audit, defects)
+        return audit
 
     def _oauth_broker(self, options: Options, vault: Vault, store: Store, audit: AuditLog, ids: Ids, defects: Defects) -> Broker:
         return Broker(
@@ -243,7 +253,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self._approvals.recover()
-        self._connections.load()
+        self._connections.current()
         self._pipeline.holding.watch_expiry()
         self._checks.start()
         async with self._mcp.router.lifespan_context(self._mcp):

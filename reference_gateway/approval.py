@@ -24,6 +24,8 @@ State = Literal["pending", "executing", "executed", "failed", "rejected", "expir
 LIFETIME = timedelta(minutes=60)
 ENDED = "run_ended"
 """Why an approval was cancelled whose run ended first."""
+CHANGED = "approved_tool_target_changed"
+"""Why an approval was cancelled when what was asked for is no longer what would be done."""
 
 
 class ApprovalUnknown(GatewayError):
@@ -41,6 +43,15 @@ class ApprovalConflict(GatewayError):
     def __init__(self, approval: str, state: str) -> None:
         super().__init__("approval_not_pending", f"the approval is {state}, not pending", where=approval, fix="read its state and result")
         self.state = state
+
+
+class RunOver(GatewayError):
+    """The run that asks has ended since it was let in."""
+
+    http_status = 409
+
+    def __init__(self, run: str) -> None:
+        super().__init__(ENDED, "the run has ended", where=run, fix="create another")
 
 
 class ApprovalExpired(GatewayError):
@@ -72,6 +83,8 @@ class Call:
     """What of the agent's `_meta` is the provider's business."""
     era: str = "modern"
     timeout_s: float | None = None
+    connection_id: str = ""
+    """Which of all connections that ever had this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +112,7 @@ class Approval:
     meta: dict[str, Any] = field(default_factory=dict)
     era: str = "modern"
     timeout_s: float | None = None
+    connection_id: str = ""
     decided_by: str | None = None
     decided_at: str | None = None
     reason: str | None = None
@@ -118,8 +132,10 @@ _PUBLIC = (
 _FIELDS = tuple(each.name for each in fields(Approval))
 
 
-def _tool_key(connection: str, tool: str) -> str:
-    return f"{len(connection)}:{connection}{tool}"
+def _tool_key(connection: str, tool: str, connection_id: str) -> str:
+    """Of one tool of one connection, and not of another one that has its name later. Ids hold no space, names and lengths neither."""
+    key = f"{len(connection)}:{connection}{tool}"
+    return f"{connection_id} {key}" if connection_id else key
 
 
 class Approvals:
@@ -161,12 +177,27 @@ class Approvals:
         )
         actor = f"agent:{call.agent}"
         events: tuple[Event, ...] = ("policy_decision", "approval_requested")
-        with self._store.transaction():
-            self._store.approval_put({**asdict(approval), "tool_key": _tool_key(call.connection, call.tool)})
+        with self._audit.together():
+            self._store.approval_put({**asdict(approval), "tool_key": _tool_key(call.connection, call.tool, call.connection_id)})
             self._audit.append_many(
                 [self.record(approval, event, "pending", "require_approval", "requires_approval_policy", actor) for event in events]
             )
         return approval
+
+    def request_once(self, call: Call, anew: Callable[[Approval], bool]) -> tuple[Approval, bool]:
+        """The identical call's approval and False; or, if there is none or it is one to ask `anew` after, a pending one and True.
+
+        Looked for and made in one transaction, so that of identical calls in many processes one asks. Raises NotCarried, and RunOver: what
+        waits in a run is withdrawn when it ends, and nothing may begin to wait after that.
+        """
+        with self._audit.together(alone=True):
+            known = self.find_identical(call.run, call.connection, call.tool, arguments_digest(call.arguments), call.connection_id)
+            if known is not None and not anew(known):
+                return known, False
+            run = self._store.run_get(call.run)
+            if run is not None and run["state"] == "ended" and "ended-run-calls" not in self._defects:
+                raise RunOver(call.run)
+            return self.request(call), True
 
     @staticmethod
     def record(
@@ -216,10 +247,10 @@ class Approvals:
         self.expire_due()
         return [_from(doc) for doc in self._store.approvals(tenant, run=run, state=state)]
 
-    def find_identical(self, run: str, connection: str, tool: str, digest: str) -> Approval | None:
+    def find_identical(self, run: str, connection: str, tool: str, digest: str, connection_id: str = "") -> Approval | None:
         """The latest approval of the same call in the same run, whatever its state."""
         self.expire_due()
-        doc = self._store.approval_find(run, _tool_key(connection, tool), digest)
+        doc = self._store.approval_find(run, _tool_key(connection, tool, connection_id), digest)
         return _from(doc) if doc is not None else None
 
     # deciding
@@ -235,7 +266,7 @@ class Approvals:
         """pending → rejected. Raises as `claim`."""
         return self._decide(approval, "rejected", by, "denied", "deny", "action_declined", reason)
 
-    def supersede(self, approval: str, by: str, reason: str = "approved_tool_target_changed") -> Approval:
+    def supersede(self, approval: str, by: str, reason: str = CHANGED) -> Approval:
         """pending → cancelled: what was asked for is no longer what would be done. Raises as `claim`."""
         return self._decide(approval, "cancelled", by, "denied", "deny", reason, reason)
 
@@ -244,23 +275,31 @@ class Approvals:
 
         One that is executing goes on: it was claimed before.
         """
-        withdrawn: list[str] = []
-        with self._store.transaction():
-            for approval in self.of(tenant, run=run, state="pending"):
-                decided_at = stamp(self._clock.now())
-                if self._store.approval_transition(approval.id, "pending", "cancelled", decided_at=decided_at, reason=ENDED):
-                    self._audit.append(**self.record(approval, "approval_resolved", "denied", "deny", ENDED, actor))
-                    withdrawn.append(approval.id)
-        return withdrawn
+        with self._audit.together():
+            return self._cancelled(self.of(tenant, run=run, state="pending"), ENDED, actor)
 
-    def _decide(
-        self, approval: str, state: State, by: str, outcome: Outcome, decision: Decision, audit_reason: str, reason: str | None
-    ) -> Approval:
+    def no_longer_asked(self, tenant: str, actor: str, unasked: Callable[[Approval], bool]) -> list[str]:
+        """Every pending approval for which `unasked` becomes cancelled: its call may be made without one, and must not run beside that.
+
+        To be called in the transaction of the change that loosened something. Their ids, for `tell`.
+        """
+        with self._audit.together():
+            return self._cancelled([each for each in self.of(tenant, state="pending") if unasked(each)], CHANGED, actor)
+
+    def _cancelled(self, approvals: Iterable[Approval], reason: str, actor: str) -> list[str]:
+        done: list[str] = []
+        for approval in approvals:
+            if self._store.approval_transition(approval.id, "pending", "cancelled", decided_at=stamp(self._clock.now()), reason=reason):
+                self._audit.append(**self.record(approval, "approval_resolved", "denied", "deny", reason, actor))
+                done.append(approval.id)
+        return done
+
+    def _decide(self, approval: str, state: State, by: str, outcome: Outcome, decision: Decision, audit_reason: str, reason: str | None) -> Approval:
         current = self.get(None, approval)
         if current.state == "expired":
             raise ApprovalExpired(approval)
         changes = {"decided_by": by, "decided_at": stamp(self._clock.now()), "reason": reason}
-        with self._store.transaction():
+        with self._audit.together():
             won = self._store.approval_transition(approval, "pending", state, **changes)
             if won:
                 self._audit.append(**self.record(current, "approval_resolved", outcome, decision, audit_reason, f"operator:{by}"))

@@ -6,10 +6,10 @@ Arguments and results never enter it; callers pass digests and sizes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, Required, TypedDict, Unpack
@@ -24,7 +24,7 @@ Event = Literal[
     "discovery", "connection_created", "connection_deleted", "permission_changed", "grant_revoked", "run_created", "run_ended",
     "grant_audience_changed", "vault_rotated",
     "tool_quarantined", "tool_reviewed", "tool_removed", "policies_changed", "agents_changed",
-    "agent_asked", "passed_on", "offers_changed", "list_changed",
+    "agent_asked", "passed_on", "offers_changed", "list_changed", "cancel_unknown",
     "operator_created", "operator_deleted", "run_mode_changed", "task_taken",
     "setup_started", "setup_refused", "connection_state_changed", "connection_reconnected", "connection_checked", "credential_rotated",
     "instructions_changed", "managed_arguments_changed", "experimental_changed", "delivery_written", "process_started", "process_ended",
@@ -34,6 +34,9 @@ Outcome = Literal["pending", "success", "failure", "denied", "timeout", "cancell
 Decision = Literal["allow", "deny", "require_approval"]
 
 _SAFE = 2**53 - 1
+
+SHARED = ("store_busy", "store_unwritable", "store_unusable")
+"""What is wrong with the store then, and not with what is to be written: whoever writes next would meet it too, and wait as long for it."""
 
 
 class Now(Protocol):
@@ -78,6 +81,10 @@ def stamp(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
 
 
+_ALONE = (GatewayError, TypeError)
+"""What one entry can cause by itself: it conflicts, or holds what no record can carry."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     entries: Sequence[AuditFields]
@@ -96,8 +103,13 @@ class AuditLog:
         self._store = store
         self._clock = clock
         self._waiting: list[_Waiting] = []
-        self.rewrites = False
-        """Readers are told another agent than was written (a defect)."""
+        self.state = "ok"
+        """`ok`, or the store's code since records could not be written, until some were again. For health."""
+        self.last = 0
+        """The newest sequence number that was written here."""
+        self.miswrite: Callable[[Sequence[AuditFields]], Sequence[AuditFields]] = lambda entries: entries
+        self.misread: Callable[[list[Document]], list[Document]] = lambda records: records
+        """What becomes of records on their way in and out, for deliberate defects."""
         self.written: Callable[[int], None] = lambda seq: None
         """Told the newest sequence number after each append, which a transaction around it may still undo."""
 
@@ -107,10 +119,33 @@ class AuditLog:
     def append_many(self, entries: Sequence[AuditFields]) -> list[Document]:
         """All of them or none, in this order and at one instant."""
         at = stamp(self._clock.now())
-        records = self._store.audit_append([_record(at, entry) for entry in entries])
+        prepared = [_record(at, entry) for entry in self.miswrite(entries)]
+        with self._told():
+            records = self._store.audit_append(prepared)
         if records:
-            self.written(records[-1]["seq"])
+            self.last = records[-1]["seq"]
+            self.written(self.last)
         return records
+
+    @contextmanager
+    def together(self, *, alone: bool = False) -> Iterator[None]:
+        """One transaction for records and what they are about. Raises StoreError; then nothing of it has happened.
+
+        `alone`: there is no other transaction around it, so that what it leaves is durable.
+        """
+        with self._told(), self._store.transaction():
+            yield
+        if alone:
+            self.state = "ok"
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if error.code != "store_conflict":
+                self.state = error.code
+            raise
 
     async def append_soon(self, entries: Sequence[AuditFields], written: Callable[[], None] = lambda: None) -> None:
         """As `append_many`, in one durable commit with what others append in the same turn of the event loop. `written` is called then.
@@ -130,31 +165,44 @@ class AuditLog:
             raise
 
     def flush(self) -> None:
-        """Writes what waits. One commit for all; if that fails, one for each, so that nobody fails for a neighbour."""
+        """Writes what waits, in one commit for all.
+
+        If that fails for what one of them may have caused, one for each, so that nobody fails for a neighbour. If it fails for the store,
+        all fail at once: each would only find the same, after as long a wait, while the whole gateway stands still.
+        """
         waiting, self._waiting = self._waiting, []
+        why = StoreError("store_failed", "the record could not be written")
         try:
             if len(waiting) > 1:
-                with contextlib.suppress(GatewayError):
-                    self.append_many([entry for each in waiting for entry in each.entries])
+                try:
+                    self._append_alone([entry for each in waiting for entry in each.entries])
+                except _ALONE as error:
+                    if isinstance(error, StoreError) and error.code in SHARED:
+                        why = error
+                        return
+                else:
                     for each in waiting:
                         each.succeeded()
                     return
             for each in waiting:
                 try:
-                    self.append_many(each.entries)
-                except GatewayError as error:
+                    self._append_alone(each.entries)
+                except _ALONE as error:
                     each.done.set_exception(error)
                 else:
                     each.succeeded()
         finally:
             for each in waiting:
-                if not each.done.done():
-                    each.done.set_exception(StoreError("store_failed", "the record could not be written"))
+                if not each.done.done():  # to each its own, for each is raised in another task
+                    each.done.set_exception(StoreError(why.code, why.message, where=why.where, fix=why.fix))
+
+    def _append_alone(self, entries: Sequence[AuditFields]) -> None:
+        self.append_many(entries)
+        self.state = "ok"
 
     def read(self, tenant: str | None, *, run: str | None = None, after: int = 0, limit: int = AUDIT_PAGE) -> list[Document]:
         """Ascending by `seq`; at most 1000; `tenant` None reads the whole store."""
-        found = self._store.audit_read(tenant, run=run, after=after, limit=limit)
-        return [{**record, "agent": "somebody-else"} for record in found] if self.rewrites else found
+        return self.misread(self._store.audit_read(tenant, run=run, after=after, limit=limit))
 
     def head(self) -> tuple[int, str]:
         return self._store.audit_head()
@@ -241,9 +289,7 @@ def verify(records: Sequence[Mapping[str, Any]], *, whole: bool = True, head: tu
         seq, link = here, str(record.get("hash"))
     if head is not None and (seq, link) != head:
         problems.append(
-            f"the log ends at seq {seq}, but its head is known to be seq {head[0]}"
-            if seq != head[0]
-            else f"seq {seq} is not the known head"
+            f"the log ends at seq {seq}, but its head is known to be seq {head[0]}" if seq != head[0] else f"seq {seq} is not the known head"
         )
     return problems
 

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from reference_gateway.errors import GatewayError
 from reference_gateway.peer import Offer
+from reference_gateway.texts import SAID, unprintable
+
+
+def _printable(name: str) -> str:
+    if unprintable(name):
+        raise PydanticCustomError("unprintable", SAID)
+    return name
+
 
 ProviderName = Literal["mem0", "zep", "supermemory", "cognee", "honcho", "papr", "generic"]
 Version = Literal["auto", "2025-06-18", "2025-11-25", "2026-07-28"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 
 
 class Body(BaseModel):
@@ -37,7 +46,7 @@ class ConnectionBody(Body):
     protocol_version: Version = "auto"
     grant: Any = None
     auth: AuthBody = AuthBody(scheme="none")
-    credentials: dict[str, str] = Field(default_factory=dict)
+    credentials: dict[Name, str] = Field(default_factory=dict)
     permissions: dict[str, str] = Field(default_factory=dict)
     quarantine: bool | None = None
     agents: list[Name] | None = None
@@ -160,7 +169,7 @@ class IdentityBody(Body):
 class ValuesBody(Body):
     """Credential path to secret."""
 
-    values: dict[str, Annotated[str, Field(max_length=16_384)]]
+    values: dict[Name, Annotated[str, Field(max_length=16_384)]]
 
 
 class CredentialsBody(ValuesBody):

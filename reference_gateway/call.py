@@ -50,6 +50,8 @@ class Call:
     timeout_s: float | None = None
     approval: Approval | None = None
     started_at: float | None = None
+    started_seq: int = 0
+    """The log was at least so long when the call was recorded as sent."""
     where: Json = field(default_factory=dict)
     answer: Answer | UpstreamFailure | None = None
     measure: Measure = NO_MEASURE

@@ -15,10 +15,13 @@ from reference_gateway.confusables import imitations
 from reference_gateway.defects import Defects, normalised
 from reference_gateway.errors import GatewayError
 from reference_gateway.listing import presentable
+from reference_gateway.texts import unprintable
 from reference_gateway.wire import deeper_than
 
 MAX_PAGES = 100
 MAX_TOOLS = 20_000
+MAX_NAME = 256
+"""Characters of a tool's name. It is part of every record of a call, and of every list that an agent reads."""
 MAX_DEPTH = 150
 """Levels of nesting in a listed tool or a result; beyond about 200 the SDK cannot write it, and then not its neighbours either."""
 
@@ -159,6 +162,8 @@ def distinct(tools: Iterable[object], defects: Defects) -> tuple[list[Json], dic
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(tool, dict) or not isinstance(name, str) or not (name.strip() or "nameless-listed" in defects):
             dropped["nameless"] = dropped.get("nameless", 0) + 1
+        elif (len(name) > MAX_NAME or unprintable(name)) and "unprintable-listed" not in defects:
+            dropped["unusable_name"] = dropped.get("unusable_name", 0) + 1
         elif deeper_than(tool, MAX_DEPTH):
             dropped["too_deep"] = dropped.get("too_deep", 0) + 1
         elif find_invalid_x_mcp_header(tool.get("inputSchema")) is not None:

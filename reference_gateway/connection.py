@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from reference_gateway.catalog import Catalog, Tool
 from reference_gateway.connectors import default_instructions
-from reference_gateway.errors import GatewayError
 from reference_gateway.grant import Grant
 from reference_gateway.grant import parse as parse_grant
 from reference_gateway.permission import DEFAULT, Word
@@ -18,7 +17,7 @@ from reference_gateway.provider import Answer, Provider
 from reference_gateway.review import Review
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
 Status = Literal["draft", "active", "paused", "disabled", "archived"]
 
@@ -26,7 +25,7 @@ MAX_IN_FLIGHT = 64
 MAX_WAITING = 256
 
 
-KEPT = ("status", "was_active", "setup", "instructions", "instructions_on")
+KEPT = ("id", "status", "was_active", "setup", "instructions", "instructions_on", "generation")
 """What of a connection's own state is stored beside its settings, permissions and catalog."""
 
 
@@ -112,6 +111,8 @@ class Connection:
     client: Provider
     catalog: Catalog
     words: dict[str, Word]
+    id: str = ""
+    """Its own for ever: another connection that gets its name later is another one. "" of one that was stored before there were ids."""
     revoked: bool = False
     reviews: tuple[Review, ...] = ()
     status: Status = "active"
@@ -122,6 +123,10 @@ class Connection:
     instructions: str | None = None
     """As an operator edited them; None: the connector's own."""
     instructions_on: bool = True
+    generation: int = 0
+    """Goes up with every new credential."""
+    revision: int = 0
+    """Under which the store has it; 0 where it has not."""
     health: Literal["ok", "error"] = "ok"
     health_reason: str | None = None
     slots: Slots = field(default_factory=Slots)
@@ -151,8 +156,9 @@ class Connection:
     @staticmethod
     def load(doc: Mapping[str, Any], settings: Settings, client: Provider) -> Connection:
         reviews = tuple(Review.load(each) for each in doc.get("reviews", ()))
-        kept = {name: doc[name] for name in KEPT if name in doc}
-        return Connection(doc["tenant"], settings, client, Catalog.load(doc["catalog"]), doc["permissions"], doc["revoked"], reviews, **kept)
+        kept = {name: doc[name] for name in (*KEPT, "revision") if name in doc}
+        catalog, words = Catalog.load(doc["catalog"]), doc["permissions"]
+        return Connection(doc["tenant"], settings, client, catalog, words, revoked=doc["revoked"], reviews=reviews, **kept)
 
     def public(self, *, mapped: bool) -> dict[str, Any]:
         """As the operator API shows it; no secret is within reach of this object."""
@@ -201,14 +207,3 @@ class Connection:
 
     def permissions(self) -> dict[str, Word]:
         return {name: self.words.get(name, DEFAULT) for name in self.catalog.tools}
-
-
-@contextmanager
-def undone(connection: Connection, **before: object) -> Iterator[None]:
-    """What could not be stored did not happen."""
-    try:
-        yield
-    except GatewayError:
-        for name, value in before.items():
-            setattr(connection, name, value)
-        raise

@@ -11,7 +11,7 @@ from reference_gateway.audit import AuditFields, AuditLog, Event, stamp
 from reference_gateway.bodies import ConnectionBody
 from reference_gateway.catalog import Catalog, Changes, Discovery, Tool, build, merge
 from reference_gateway.clock import Clock
-from reference_gateway.connection import Connection, Settings, Status, undone
+from reference_gateway.connection import Connection, Settings, Status
 from reference_gateway.connectors import CONNECTORS, paths_of
 from reference_gateway.declaration import COGNEE_KEY, check_words, settings_of, words_for
 from reference_gateway.defects import Defects
@@ -23,6 +23,7 @@ from reference_gateway.ids import Ids
 from reference_gateway.log import logger
 from reference_gateway.operators import actor
 from reference_gateway.provider import Absent
+from reference_gateway.registry import Registry
 from reference_gateway.review import Choice, Review, decide, proposed
 from reference_gateway.runs import Run
 from reference_gateway.store.base import Store
@@ -31,7 +32,7 @@ from reference_gateway.vault import Vault, VaultError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LET_IN = ("settings", "client", "catalog", "words", "status", "was_active", "setup", "slots")
+LET_IN = ("id", "settings", "client", "catalog", "words", "status", "was_active", "setup", "slots")
 """What changes of a connection when its provider lets it in for the first time."""
 
 EMPTY = Catalog({}, 0, {}, None, None)
@@ -76,41 +77,32 @@ class Connections:
         self._clock = clock
         self._defects = defects
         self._ids = ids
-        self._all: dict[tuple[str, str], Connection] = {}
+        self._registry = Registry(store, dialler, lambda connection: self.gone(connection))
         self._creating: set[tuple[str, str]] = set()
         self.gone: Callable[[Connection], None] = lambda connection: None
         """Told of each connection that is deleted or archived, so that nobody goes on with it under its name."""
+        self.reworded: Callable[[str], None] = lambda tenant: None
+        """Told, in the same transaction, in which tenant a tool got another word."""
 
-    def load(self) -> None:
-        """At start: every stored connection, with the catalog it had. Nothing is dialled."""
-        for doc in self._store.connections():
-            tenant, settings = doc["tenant"], Settings.load(doc)
-            connection = Connection.load(doc, settings, Absent())
-            self._all[tenant, settings.name] = connection
-            if connection.status in ("draft", "archived"):
-                continue
-            try:
-                connection.client = self._dialler.make(tenant, settings, self._dialler.credentials(tenant, settings))
-                connection.slots = self._dialler.slots(settings)
-            except GatewayError as error:  # what it was set up with is no longer approved; the others must start all the same
-                connection.health, connection.health_reason = "error", error.code
-                log.warning("not_loaded", code=error.code)
+    def current(self) -> None:
+        """At start, and before anything is decided: what is stored by now, whoever stored it. Nothing is dialled. Raises StoreError."""
+        self._registry.current()
 
     def get(self, tenant: str, name: str) -> Connection:
         """Raises ConnectionUnknown."""
-        if (connection := self._all.get((tenant, name))) is None:
+        if (connection := self._registry.all.get((tenant, name))) is None:
             raise ConnectionUnknown(name)
         return connection
 
     def here(self, connection: Connection, status: Status | None = None) -> None:
         """Whether it still is: somebody may have deleted it, or moved it on, while its provider was asked. Raises GatewayError."""
-        if self._all.get((connection.tenant, connection.name)) is not connection:
+        if self._registry.all.get((connection.tenant, connection.name)) is not connection:
             raise ConnectionUnknown(connection.name)
         if status not in (None, connection.status):
             raise GatewayError("state_conflict", f"it is {connection.status} by now", where=connection.name, fix="look again", http_status=409)
 
     def find(self, tenant: str, name: str) -> Connection | None:
-        return self._all.get((tenant, name))
+        return self._registry.all.get((tenant, name))
 
     def route(self, run: Run, name: str) -> Route:
         """Where a name that an agent uses leads, by look-up; nothing is split. With a single connection the bare name leads there too."""
@@ -130,7 +122,7 @@ class Connections:
         return nearest
 
     def every(self, tenant: str | None = None) -> list[Connection]:
-        return [each for each in self._all.values() if tenant in (None, each.tenant)]
+        return [each for each in self._registry.all.values() if tenant in (None, each.tenant)]
 
     def public(self, connection: Connection) -> dict[str, Any]:
         return connection.public(mapped=self._dialler.egress.is_mapped(connection.settings.host))
@@ -139,13 +131,19 @@ class Connections:
     def reserved(self, tenant: str, name: str) -> Iterator[None]:
         """The name is nobody else's meanwhile. Raises GatewayError `connection_exists`."""
         key = (tenant, name)
-        if key in self._all or key in self._creating:
-            raise GatewayError("connection_exists", "the tenant has a connection of this name", where=name, fix="choose another", http_status=409)
+        self._registry.current()
+        if key in self._creating:
+            raise _exists(name)
+        self._free(tenant, name)
         self._creating.add(key)
         try:
             yield
         finally:
             self._creating.discard(key)
+
+    def _free(self, tenant: str, name: str) -> None:
+        if (tenant, name) in self._registry.all:
+            raise _exists(name)
 
     def loosened(self, connection: Connection) -> list[str]:
         """The development settings that its calls rest on."""
@@ -176,24 +174,24 @@ class Connections:
             if "secret-before-validation" in self._defects:
                 self.store_secrets(connection, settings, values)
             found = await self._dialler.discovered(client)
-            if connection.setup:
-                self.here(connection, "draft")
             catalog = build(settings.provider, found, self._defects)
             permitted = words_for(catalog, words or {})
-            before = {name: getattr(connection, name) for name in LET_IN}
-            connection.settings, connection.client, connection.catalog, connection.words = settings, client, catalog, permitted
-            connection.status, connection.was_active, connection.slots = "active", True, self._dialler.slots(settings)
-            connection.setup = {**connection.setup, "problem": None} if connection.setup else {}
-            with undone(connection, **before), self._store.transaction():
+            with self._registry.writing(connection, *LET_IN):
+                if connection.setup:
+                    self.here(connection, "draft")
+                else:
+                    self._free(tenant, settings.name)
+                connection.id = connection.id or self._ids.new("cn")
+                connection.settings, connection.client, connection.catalog, connection.words = settings, client, catalog, permitted
+                connection.status, connection.was_active, connection.slots = "active", True, self._dialler.slots(settings)
+                connection.setup = {**connection.setup, "problem": None} if connection.setup else {}
                 self.store_secrets(connection, settings, values)
-                self._store.connection_put(tenant, settings.name, connection.doc())
                 self.record(connection, "connection_created", {"transport": settings.transport, "tools": len(catalog.tools)})
                 self.record(connection, "discovery", {"discovered": len(found.tools), "pages": found.pages, "dropped": dict(found.dropped)})
         except BaseException:
             await client.close()
             raise
         credentials.settle()
-        self._all[tenant, settings.name] = connection
         return connection
 
     def store_secrets(self, connection: Connection, settings: Settings, values: Mapping[str, str]) -> None:
@@ -210,29 +208,38 @@ class Connections:
         return [{"path": path, "version": version} for path, version in found if version]
 
     def add(self, connection: Connection, event: Event, details: dict[str, Any]) -> None:
-        """One that is not connected yet. Raises StoreError."""
-        with self._store.transaction():
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+        """One that is not connected yet. Raises StoreError, and GatewayError `connection_exists`."""
+        with self._registry.writing(connection, "id"):
+            self._free(connection.tenant, connection.name)
+            connection.id = self._ids.new("cn")
             self.record(connection, event, details)
-        self._all[connection.tenant, connection.name] = connection
+
+    @contextmanager
+    def writing(self, connection: Connection, *fields: str) -> Iterator[None]:
+        """The body sets these fields and records it: all of it is stored, or nothing has changed.
+
+        It starts from what is stored by then. Raises GatewayError `state_conflict` where another process moved the connection on meanwhile.
+        """
+        before = connection.status, connection.revoked
+        with self._registry.writing(connection, *fields):
+            self.here(connection, before[0])
+            if connection.revoked != before[1]:
+                raise GatewayError("grant_revoked", "the grant was revoked meanwhile", where=connection.name, fix="look again", http_status=409)
+            yield
 
     @contextmanager
     def changing(self, connection: Connection, event: Event, details: dict[str, Any], *fields: str) -> Iterator[None]:
-        """The body sets these fields; they are stored together with the record of it, or stay as they were."""
-        self.here(connection)
-        before = {name: getattr(connection, name) for name in fields}
-        with undone(connection, **before), self._store.transaction():
+        """As `writing`, with the one record that says so. `details` may be completed by the body."""
+        with self.writing(connection, *fields):
             yield
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
             self.record(connection, event, details)
 
     async def delete(self, connection: Connection) -> None:
         await connection.client.close()
-        with self._store.transaction():
+        with self._registry.removing(connection):
+            self.here(connection)
             self._vault.delete(connection.tenant, connection.name)
-            self._store.connection_delete(connection.tenant, connection.name)
             self.record(connection, "connection_deleted", {})
-        self._all.pop((connection.tenant, connection.name), None)
         self.gone(connection)
         await connection.client.close()  # if it was connected while the first one was ended
 
@@ -248,51 +255,30 @@ class Connections:
             return found, self.adopt(connection, found)
 
     def adopt(self, connection: Connection, found: Discovery) -> Changes:
-        """What was found becomes the catalog, changes held back where the connection is quarantined. Raises StoreError."""
-        self.here(connection)
-        merged = self._merged(connection, found)
-        self._adopt(connection, found, merged)
-        return merged[1]
+        """What was found becomes the catalog, changes held back where the connection is quarantined. Raises StoreError.
 
-    def _merged(self, connection: Connection, found: Discovery) -> tuple[Catalog, Changes]:
-        settings = connection.settings
-        return merge(settings.provider, connection.catalog, found, quarantine=settings.quarantine, defects=self._defects)
-
-    def _adopt(self, connection: Connection, found: Discovery, merged: tuple[Catalog, Changes]) -> None:
-        """Catalog, entries for review and their records: all of it or nothing."""
-        catalog, changes = merged
-        reviews = proposed(connection.reviews, connection.catalog, catalog, stamp(self._clock.now()), lambda: self._ids.new("rv"))
-        counts = {
-            "discovered": len(found.tools),
-            "pages": found.pages,
-            "dropped": dict(found.dropped),
-            "added": len(changes.added),
-            "changed": len(changes.changed),
-            "removed": len(changes.removed),
-            "quarantined": changes.quarantined,
-        }
-        known = {each.id for each in connection.reviews}
-        before = connection.catalog, connection.reviews
-        connection.catalog, connection.reviews, connection.health, connection.health_reason = catalog, reviews, "ok", None
-        with undone(connection, catalog=before[0], reviews=before[1]), self._store.transaction():
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
-            self.record(connection, "discovery", counts)
+        Catalog, entries for review and their records: all of it or nothing.
+        """
+        with self.writing(connection, "catalog", "reviews", "health", "health_reason"):
+            settings, known = connection.settings, {each.id for each in connection.reviews}
+            catalog, changes = merge(settings.provider, connection.catalog, found, quarantine=settings.quarantine, defects=self._defects)
+            reviews = proposed(connection.reviews, connection.catalog, catalog, stamp(self._clock.now()), lambda: self._ids.new("rv"))
+            connection.catalog, connection.reviews, connection.health, connection.health_reason = catalog, reviews, "ok", None
+            self.record(connection, "discovery", _counts(found, changes))
             for name in changes.removed:
                 self.record(connection, "tool_removed", {}, tool=name)
             for each in reviews:
                 if each.id not in known:
                     details = {"review": each.id, "cause": each.cause, "facets": list(each.facets)}
                     self.record(connection, "tool_quarantined", details, tool=each.tool, reason="pending_review")
+        return changes
 
     def review(self, connection: Connection, review: str, choice: Choice, *, by: str, reason: str | None) -> Review:
         """Decides one entry, once. Raises ReviewUnknown and ReviewConflict."""
-        before = connection.catalog, connection.reviews
-        reviews, catalog, done = decide(
-            connection.reviews, connection.catalog, review, choice, by=by, reason=reason, now=stamp(self._clock.now())
-        )
-        connection.catalog, connection.reviews = catalog, reviews
-        with undone(connection, catalog=before[0], reviews=before[1]), self._store.transaction():
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+        with self.writing(connection, "catalog", "reviews"):
+            connection.reviews, connection.catalog, done = decide(
+                connection.reviews, connection.catalog, review, choice, by=by, reason=reason, now=stamp(self._clock.now())
+            )
             details = {"review": done.id, "cause": done.cause, "facets": list(done.facets)}
             self.record(connection, "tool_reviewed", details, tool=done.tool, reason=done.state, by=by)
         return done
@@ -300,41 +286,36 @@ class Connections:
     def set_words(self, connection: Connection, words: Mapping[str, str]) -> None:
         """Raises GatewayError `permission_unknown` or `tool_unknown`; then nothing has changed."""
         check_words(words)
-        changed = words_for(connection.catalog, words)
-        before, connection.words = connection.words, {**connection.words, **changed}
-        with undone(connection, words=before), self._store.transaction():
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
+        with self.writing(connection, "words"):
+            before, changed = connection.words, words_for(connection.catalog, words)
+            connection.words = {**before, **changed}
             for tool, word in changed.items():
                 self.record(connection, "permission_changed", {"permission": word, "before": before.get(tool)}, tool=tool)
+            self.reworded(connection.tenant)
 
     def set_agents(self, connection: Connection, agents: Sequence[str] | None) -> None:
         """Who may use the connection from the next call on: None for every agent, an empty list for none."""
-        before = connection.settings
-        connection.settings = replace(before, agents=tuple(agents) if agents is not None else None)
-        with undone(connection, settings=before), self._store.transaction():
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
-            self.record(connection, "agents_changed", {"agents": list(agents) if agents is not None else None})
+        with self.changing(connection, "agents_changed", {"agents": list(agents) if agents is not None else None}, "settings"):
+            connection.settings = replace(connection.settings, agents=tuple(agents) if agents is not None else None)
 
     def revoke(self, connection: Connection) -> None:
         """From the next call on, every call is refused. Repeating is harmless."""
+        self.current()
         if connection.revoked:
             return
-        connection.revoked = True
-        with undone(connection, revoked=False), self._store.transaction():
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
-            # What is under way then is not called back; its end is recorded, marked as such.
-            self.record(connection, "grant_revoked", {"grant": connection.settings.grant.kind, "in_flight": sorted(connection.in_flight)})
+        # What is under way then is not called back; its end is recorded, marked as such.
+        details = {"grant": connection.settings.grant.kind, "in_flight": sorted(connection.in_flight)}
+        with self.changing(connection, "grant_revoked", details, "revoked"):
+            connection.revoked = True
 
     def set_audience(self, connection: Connection, audience: Sequence[str] | None) -> None:
         """Which subjects an organization's grant serves from the next call on: None for everybody, an empty list for nobody."""
-        before = connection.settings
-        if before.grant.kind != "organization":
+        if connection.settings.grant.kind != "organization":
             fix = "give the connection another grant"
             raise GatewayError("invalid_field", "a personal grant serves its subject alone", where="audience", fix=fix, http_status=422)
-        connection.settings = replace(before, grant=replace(before.grant, audience=audience_of(audience)))
-        with undone(connection, settings=before), self._store.transaction():
-            self._store.connection_put(connection.tenant, connection.name, connection.doc())
-            self.record(connection, "grant_audience_changed", {"audience": list(audience) if audience is not None else None})
+        with self.changing(connection, "grant_audience_changed", {"audience": list(audience) if audience is not None else None}, "settings"):
+            own = connection.settings
+            connection.settings = replace(own, grant=replace(own.grant, audience=audience_of(audience)))
 
     def unready(self, connection: Connection) -> str | None:
         """`grant_credential_invalid` where a credential cannot be opened: then nothing can be sent, and nothing is recorded as sent."""
@@ -362,7 +343,7 @@ class Connections:
         return self._dialler.credentials(connection.tenant, connection.settings)(path) if path else None
 
     async def close(self) -> None:
-        for connection in self._all.values():
+        for connection in self._registry.all.values():
             await connection.client.close()
 
     def record(
@@ -389,3 +370,19 @@ class Connections:
             "details": details,
         }
         self._audit.append(**cast(AuditFields, fields))
+
+
+def _counts(found: Discovery, changes: Changes) -> dict[str, Any]:
+    return {
+        "discovered": len(found.tools),
+        "pages": found.pages,
+        "dropped": dict(found.dropped),
+        "added": len(changes.added),
+        "changed": len(changes.changed),
+        "removed": len(changes.removed),
+        "quarantined": changes.quarantined,
+    }
+
+
+def _exists(name: str) -> GatewayError:
+    return GatewayError("connection_exists", "the tenant has a connection of this name", where=name, fix="choose another", http_status=409)

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reference_gateway import __version__
+from reference_gateway.audit import AuditLog
 from reference_gateway.bodies import AdvanceBody, EmptyBody, parse
 from reference_gateway.clock import Clock, TestClock
 from reference_gateway.connections import Connections
@@ -49,6 +50,7 @@ class Control:
         operators: Operators,
         connections: Connections,
         store: Store,
+        audit: AuditLog,
         clock: Clock,
         egress: Egress,
         defects: Defects,
@@ -61,6 +63,7 @@ class Control:
         self._operators = operators
         self._connections = connections
         self._store = store
+        self._audit = audit
         self._clock = clock
         self._egress = egress
         self._defects = defects
@@ -79,15 +82,15 @@ class Control:
     def app(self) -> ASGIApp:
         routes = [Route(PREFIX + path, handler, methods=[method]) for method, path, handler in self.routes()]
         handlers: dict[Any, Any] = {GatewayError: _refused, HTTPException: _http_error, Exception: _crashed, ClientDisconnect: _gone}
-        return _Door(Starlette(routes=routes, exception_handlers=handlers), self._token, self._operators, self._defects)
+        return _Door(Starlette(routes=routes, exception_handlers=handlers), self._token, self._operators, self._connections, self._defects)
 
     async def health(self, request: Request) -> Response:
         connections = {f"{each.tenant}/{each.name}": {"status": each.status, "health": each.health} for each in self._connections.every()}
         return JSONResponse(
             {
-                "status": "ok",
+                "status": "ok" if self._audit.state == "ok" else "degraded",
                 "version": __version__,
-                "store": {"kind": self._store.kind, "sqlite_version": self._store.version},
+                "store": {"kind": self._store.kind, "sqlite_version": self._store.version, "state": self._audit.state},
                 "clock": "test" if self._clock.is_test else "system",
                 "development": self._egress.development(),
                 "connections": connections,
@@ -110,10 +113,11 @@ class Control:
 class _Door:
     """Nothing behind it is reached without a token for it, and no body is larger than it may be."""
 
-    def __init__(self, app: ASGIApp, token: str, operators: Operators, defects: Defects) -> None:
+    def __init__(self, app: ASGIApp, token: str, operators: Operators, connections: Connections, defects: Defects) -> None:
         self._app = app
         self._token = token.encode()
         self._operators = operators
+        self._connections = connections
         self._defects = defects
 
     def _who(self, authorization: bytes) -> Operator | None:
@@ -127,6 +131,8 @@ class _Door:
         given = [value for key, value in headers if key == b"authorization"]
         try:
             who = self._who(given[0]) if len(given) == 1 else None
+            if who is not None:
+                self._connections.current()
         except GatewayError as error:  # the store, which knows the operators, is gone
             await _error(error.http_status, error.code, error.message, "store", error.fix)(scope, receive, send)
             return

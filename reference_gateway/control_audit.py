@@ -8,6 +8,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from reference_gateway.checkpoints import Checkpoints
 from reference_gateway.control_tenants import Handler, query_of, whole_number
 
+MOST = 2**62
+
 
 class AuditRoutes:
     def __init__(self, checkpoints: Checkpoints) -> None:
@@ -17,8 +19,9 @@ class AuditRoutes:
         return [("GET", "/audit/export", self.export), ("GET", "/audit/key", self.key)]
 
     async def export(self, request: Request) -> Response:
-        after = whole_number(query_of(request, "after"), "after", 0, 2**62)
-        return StreamingResponse(self._checkpoints.export(after), media_type="application/jsonl")
+        query = query_of(request, "after", "until")
+        after, until = whole_number(query, "after", 0, MOST), whole_number(query, "until", MOST, MOST)
+        return StreamingResponse(self._checkpoints.export(after, until), media_type="application/jsonl")
 
     async def key(self, _: Request) -> Response:
         return JSONResponse({"key": self._checkpoints.public_key, "checkpoints": self._checkpoints.state})

@@ -34,6 +34,7 @@ from reference_gateway.permission import access
 from reference_gateway.review import STATES as REVIEW_STATES
 from reference_gateway.runs import Runs
 from reference_gateway.store.base import AUDIT_PAGE, Store
+from reference_gateway.texts import SAID, unprintable
 
 STATES = ("pending", "executing", "executed", "failed", "rejected", "expired", "cancelled", "unknown")
 
@@ -92,6 +93,10 @@ class TenantRoutes:
         return stamp(self._clock.now())
 
     def tenant_of(self, request: Request) -> str:
+        """The front of every route below a tenant: what its path names is text that a store can look for."""
+        for what, name in request.path_params.items():
+            if unprintable(name):
+                raise invalid(SAID, what, "nothing has such a name")
         tenant: str = request.path_params["tenant"]
         if not self._store.tenant_exists(tenant):
             raise GatewayError("tenant_unknown", "there is no such tenant", where=tenant[:100], fix="create it with POST /tenants", http_status=404)
@@ -257,6 +262,8 @@ def query_of(request: Request, *known: str) -> dict[str, str]:
             raise GatewayError("unknown_field", "there is no such parameter", where=key[:100], fix=f"use: {', '.join(known)}", http_status=422)
         if key in found:
             raise invalid("the parameter is given twice", key, "give it once")
+        if unprintable(value):
+            raise invalid(SAID, key, "nothing has such a name")
         found[key] = value
     return found
 

@@ -36,12 +36,13 @@ class Decisions:
             raise ApprovalConflict(approval, current.state)
         if (connection := self._parts.connections.find(tenant, current.connection)) is not None:
             await prepared(connection.client, self._parts.clock, MAX_TIMEOUT_S)
-        call = self._checked_again(current)
-        if isinstance(call, str):
-            superseded = self._parts.approvals.supersede(approval, by)
-            return superseded, {"code": CHANGED, "message": f"what was asked for is no longer what would be done: {call}"}
-        # One transaction, and no chance for anything to change between the checks, the claim and the intent.
+        # One transaction, and no chance for anything to change between the checks, the claim and the intent, in whichever process.
         with self._parts.store.transaction():
+            self._parts.connections.current()
+            call = self._checked_again(current)
+            if isinstance(call, str):
+                superseded = self._parts.approvals.supersede(approval, by)
+                return superseded, {"code": CHANGED, "message": f"what was asked for is no longer what would be done: {call}"}
             call.approval = self._parts.approvals.claim(approval, by)
             self._pipeline.intend(call)
         task = asyncio.ensure_future(self._execute(call))
@@ -75,6 +76,8 @@ class Decisions:
         connection = self._parts.connections.find(approval.tenant, approval.connection)
         if connection is None:
             return "the connection is gone"
+        if approval.connection_id != connection.id:
+            return "the connection is another one of that name"
         tool = connection.catalog.tools.get(approval.tool)
         if tool is None or tool.status == "removed":
             return "the tool is gone"
@@ -93,4 +96,6 @@ class Decisions:
         decision = self._pipeline.decision(run, connection, tool)
         if decision.verdict == "deny":
             return decision.reason
+        if decision.verdict == "allow" and "loosened-still-asks" not in self._parts.defects:
+            return "nobody has to be asked any more, so that the agent may have made the call meanwhile"
         return self._pipeline.held(run, approval, connection, tool)

@@ -87,6 +87,10 @@ class Dialler:
         maker = {"cognee_cloud": self._cognee, "papr_cloud": self._papr, "stdio": self._stdio}.get(settings.transport, self._mcp)
         return maker(tenant, settings, secret)
 
+    def leave(self, client: Provider) -> None:
+        """What nobody calls any more is ended while the work goes on."""
+        self._background.spawn(client.close())
+
     def slots(self, settings: Settings) -> Slots:
         """How many calls may be under way there at once."""
         template = self.templates.get(settings.template or "")

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from reference_gateway.answers import agent_side, belongs, guarded
+import asyncio
+
+from reference_gateway.answers import agent_side, belongs, guarded, output_missing
 from reference_gateway.audit import AuditFields
 from reference_gateway.call import Call, record
 from reference_gateway.clock import Deadline
 from reference_gateway.errors import GatewayError
 from reference_gateway.health import observe
+from reference_gateway.outcomes import Outcome, Outcomes
 from reference_gateway.parts import MAX_TIMEOUT_S, Parts
 from reference_gateway.provider import Answer, ProviderCall
 from reference_gateway.results import INPUT_REQUIRED, CallOutcome, Reply, annotated, own_result
 from reference_gateway.spoiling import spoiled
+from reference_gateway.store.base import StoreError
 from reference_gateway.wire import FETCH_FAILED, Json, UpstreamFailure
 
 
 class Execution:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self.outcomes = Outcomes(parts)
         self.early: dict[str, Answer | UpstreamFailure] = {}
         """Answers by approval, for the defect that does not wait for one."""
 
@@ -84,23 +89,34 @@ class Execution:
     # records
 
     async def _ended(self, call: Call, event: str, outcome: str, reason: str, reply: Reply) -> Reply:
-        """The last record of a call that no approval waits for, in one commit with those of others."""
-        if records := self.kept([self._outcome(call, event, outcome, reason)]):
-            await self._parts.audit.append_soon(records)
+        """The last record of a call that no approval waits for, in one commit with those of others. Raises OutcomeNotRecorded."""
+        ended = self._outcome(call, event, outcome, reason, reply)
+        written: list[bool] = [not ended.records]
+        try:
+            if ended.records:
+                await self._parts.audit.append_soon(ended.records, lambda: written.append(True))
+        except StoreError as error:
+            raise self.outcomes.keep(ended, error) from error
+        except asyncio.CancelledError:
+            if not any(written):  # who called has left; what the call brought is to be recorded all the same
+                self.outcomes.keep(ended, StoreError(self._parts.audit.state, "the record could not be written"))
+            raise
         return reply
 
     def end(self, call: Call, event: str, outcome: str, reason: str, reply: Reply) -> Reply:
-        """The call's last record and, for an approved call, the approval's end, in one transaction."""
-        last = self._outcome(call, event, outcome, reason)
-        with self._parts.store.transaction():
-            self.append([last])
-            if call.approval is not None:
-                self._parts.approvals.finish(
-                    call.approval.id, outcome, result=reply.result, error=_error(reply, reason, outcome), invocation=call.invocation
-                )
+        """The call's last record and, for an approved call, the approval's end, in one transaction. Raises OutcomeNotRecorded."""
+        ended = self._outcome(call, event, outcome, reason, reply)
+        try:
+            self.outcomes.write(ended)
+        except StoreError as error:
+            raise self.outcomes.keep(ended, error) from error
         return reply
 
-    def _outcome(self, call: Call, event: str, outcome: str, reason: str) -> AuditFields:
+    def _outcome(self, call: Call, event: str, outcome: str, reason: str, reply: Reply) -> Outcome:
+        records = self.kept([self._last_record(call, event, outcome, reason)])
+        return Outcome(call, records, outcome, result=reply.result, error=_error(reply, reason, outcome))
+
+    def _last_record(self, call: Call, event: str, outcome: str, reason: str) -> AuditFields:
         call.ended = True
         call.target.in_flight.discard(call.invocation)
         if event == "call_failed" and "wrong-outcome" in self._parts.defects:
@@ -117,6 +133,8 @@ class Execution:
             details["grant_revoked"] = True
         if call.flags:
             details["result_flags"] = list(call.flags)
+        if output_missing(call):
+            details["output_missing"] = True
         if call.answer is not None and call.answer.status is not None:
             details["provider_status"] = call.answer.status
         if isinstance(call.answer, UpstreamFailure) and call.answer.rpc is not None:

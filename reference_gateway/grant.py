@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from reference_gateway.canonical import canonical_bytes
 from reference_gateway.errors import GatewayError
+from reference_gateway.texts import unprintable
 
 GrantKind = Literal["organization", "personal"]
 _KEYS: Mapping[str, frozenset[str]] = {"organization": frozenset({"kind", "audience"}), "personal": frozenset({"kind", "subject"})}
@@ -47,11 +48,9 @@ def parse(doc: object) -> Grant:
         raise _invalid("kind is neither organization nor personal", "grant.kind")
     unknown = sorted(str(key) for key in doc if key not in _KEYS[kind])
     if unknown:
-        raise GatewayError(
-            "unknown_field", f"this grant has no {unknown[0]!r}", where=f"grant.{unknown[0]}", fix="remove it", http_status=422
-        )
+        raise GatewayError("unknown_field", f"this grant has no {unknown[0]!r}", where=f"grant.{unknown[0]}", fix="remove it", http_status=422)
     subject: Any = doc.get("subject")
-    if kind == "personal" and not (isinstance(subject, str) and subject.strip()):
+    if kind == "personal" and not _subject(subject):
         raise _invalid("a personal grant names its subject", "grant.subject")
     return Grant(cast(GrantKind, kind), subject, audience_of(doc.get("audience")))
 
@@ -60,9 +59,13 @@ def audience_of(value: object) -> tuple[str, ...] | None:
     """From a list of subjects, or None for everybody. Raises GatewayError `invalid_field`."""
     if value is None:
         return None
-    if not isinstance(value, (list, tuple)) or len(value) > MAX_AUDIENCE or not all(isinstance(each, str) and each.strip() for each in value):
+    if not isinstance(value, (list, tuple)) or len(value) > MAX_AUDIENCE or not all(map(_subject, value)):
         raise _invalid(f"an audience is a list of at most {MAX_AUDIENCE} subjects, or null", "grant.audience")
     return tuple(dict.fromkeys(value))
+
+
+def _subject(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and not unprintable(value)
 
 
 def refusal(grant: Grant, run_subject: str | None) -> str | None:

@@ -53,6 +53,10 @@ class Hearing:
             self._ready = asyncio.Event()
             self._tasks[era] = asyncio.ensure_future(self._modern(self._ready) if era == "modern" else self._legacy())
 
+    def rest(self, era: Era) -> None:
+        """Nobody wants to hear in this era for now: the provider is not kept busy with a stream."""
+        self._stop(era)
+
     def _stop(self, era: Era) -> None:
         if (task := self._tasks.pop(era, None)) is not None:
             task.cancel()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from reference_gateway.approval import LIFETIME, Approval, Approvals
+from reference_gateway.approval import ENDED, LIFETIME, Approval, Approvals, RunOver
 from reference_gateway.approval import Call as Held
 from reference_gateway.audit import AuditFields
 from reference_gateway.call import Call, record
@@ -24,7 +24,7 @@ from reference_gateway.connections import Connections
 from reference_gateway.defects import Defects
 from reference_gateway.errors import GatewayError
 from reference_gateway.log import logger
-from reference_gateway.results import Reply, decided, replayed, waiting
+from reference_gateway.results import Reply, decided, ended_without, replayed, waiting
 from reference_gateway.upstream import Progress
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT_S = 15.0
 OPEN = ("pending", "executing")
-AGAIN = ("expired", "cancelled", "unknown")
-"""States after which the identical call is a new request."""
+AGAIN = ("expired", "cancelled")
+"""States after which the identical call is a new request: nothing was sent. `unknown` is none of them, for there something may have been."""
 
 log = logger("holding")
 
@@ -70,29 +70,37 @@ class Holding:
 
     async def ask(self, call: Call) -> Reply:
         """The end of a call that needs a person's word."""
-        assert call.digest is not None
-        while True:
-            known = self._approvals.find_identical(call.run.run, call.target.name, call.entry.name, call.digest)
-            if call.request_state is not None and (known is None or known.id != call.request_state):
-                return self._deny(call, "invalid_arguments", "requestState does not belong to this call")
-            if known is None or known.state in AGAIN or self._forgotten(known):
-                return await self._hold(call)
-            call.approval = known
-            if known.state in OPEN and call.run.waiting == "hold":
-                await self._decision(call, known.id)
-                call.request_state = None
-                continue
-            return self._known(call, known)
+        known, new = self._identical(call), False
+        if call.request_state is not None and (known is None or known.id != call.request_state):
+            return self._deny(call, "invalid_arguments", "requestState does not belong to this call")
+        if known is None or self._asks_anew(known):
+            try:
+                known, new = self._approvals.request_once(self._asked(call), self._asks_anew)
+            except RunOver:
+                return self._deny(call, ENDED, "")
+        call.approval = known
+        if new:
+            return await self._hold(call, known)
+        if known.state in OPEN and call.run.waiting == "hold":
+            return self._joined(call, await self._decision(call, known.id))
+        return self._known(call, known)
 
-    def _forgotten(self, known: Approval) -> bool:
-        """For the defects that ask a person once more."""
+    def _identical(self, call: Call) -> Approval | None:
+        return self._approvals.find_identical(call.run.run, call.target.name, call.entry.name, call.digest or "", call.target.id)
+
+    def _asks_anew(self, known: Approval) -> bool:
+        """Also for the defects that ask a person once more."""
         declined = "decline-forgotten" in self._defects and known.state == "rejected"
-        return declined or ("asks-twice" in self._defects and known.state in OPEN)
+        return known.state in AGAIN or declined or ("asks-twice" in self._defects and known.state in OPEN)
+
+    def _joined(self, call: Call, ended: Approval) -> Reply:
+        """The end of a call that waited for another one's approval. It asks for none of its own: what allowed that was judged long ago."""
+        call.approval = ended
+        return self._deny(call, ended_without(ended), "") if ended.state in AGAIN else self._known(call, ended)
 
     def remembered(self, call: Call) -> Reply | None:
         """What the identical call brought, for the defect that asks memory before permission."""
-        known = self._approvals.find_identical(call.run.run, call.target.name, call.entry.name, call.digest or "")
-        call.approval = known
+        call.approval = known = self._identical(call)
         return self._known(call, known) if known is not None and known.state == "executed" else None
 
     def progress_of(self, approval: str) -> Progress | None:
@@ -133,29 +141,29 @@ class Holding:
         self._append([record(call, "call_replayed", outcome, "allow", "idempotent_replay", {"replay_of": original})])
         return replayed(call.invocation, known, original, as_success="replay-as-success" in self._defects)
 
-    async def _hold(self, call: Call) -> Reply:
-        approval = self._approvals.request(
-            Held(
-                tenant=call.run.tenant,
-                run=call.run.run,
-                task=call.run.task,
-                agent=call.run.agent,
-                invocation=call.invocation,
-                connection=call.target.name,
-                provider=call.target.settings.provider,
-                tool=call.entry.name,
-                risk=call.entry.risk,
-                schema_hash=call.entry.schema_hash,
-                arguments=call.arguments,
-                credential_version=self._connections.credential_version(call.target),
-                traceparent=call.traceparent,
-                meta=call.forwarded_meta,
-                era=call.era,
-                timeout_s=call.timeout_s,
-            )
+    def _asked(self, call: Call) -> Held:
+        return Held(
+            tenant=call.run.tenant,
+            run=call.run.run,
+            task=call.run.task,
+            agent=call.run.agent,
+            invocation=call.invocation,
+            connection=call.target.name,
+            connection_id=call.target.id,
+            provider=call.target.settings.provider,
+            tool=call.entry.name,
+            risk=call.entry.risk,
+            schema_hash=call.entry.schema_hash,
+            arguments=call.arguments,
+            credential_version=self._connections.credential_version(call.target),
+            traceparent=call.traceparent,
+            meta=call.forwarded_meta,
+            era=call.era,
+            timeout_s=call.timeout_s,
         )
+
+    async def _hold(self, call: Call, approval: Approval) -> Reply:
         self._clock.call_later(LIFETIME.total_seconds(), self.expire_due)
-        call.approval = approval
         if "dispatch-before-approval" in self._defects:
             await self._dispatch(call)
         if call.run.waiting != "hold" or "hold-answers-early" in self._defects:

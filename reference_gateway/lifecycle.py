@@ -95,13 +95,15 @@ class Lifecycle:
             async with connection.refreshing:
                 found = await self._dialler.discovered(client)
                 _set_up(connection)
-                old = connection.client
-                with self._connections.changing(connection, "credential_rotated", {"paths": sorted(values)}, "settings", "client"):
+                with self._connections.changing(connection, "credential_rotated", {"paths": sorted(values)}, "settings", "client", "generation"):
                     if one:
                         self._connections.forget_secrets(connection)
                     if "rotation-forgets" not in self._defects:
                         self._connections.store_secrets(connection, settings, values)
-                    connection.settings, connection.client = settings, client
+                    # On what holds by now: operators may have changed other settings while the provider was asked.
+                    paths, host = settings.credential_paths, settings.host
+                    connection.settings = replace(connection.settings, credential_paths=paths, host=host)
+                    old, connection.client, connection.generation = connection.client, client, connection.generation + 1
                 tried.settle()
                 self._connections.adopt(connection, found)
         except BaseException:
@@ -125,9 +127,9 @@ class Lifecycle:
 
     def manage(self, connection: Connection, managed: Mapping[str, Any]) -> None:
         """From the next call on. What waits for approval was asked for under others, and is not executed. Raises GatewayError."""
-        own = connection.settings
-        check_managed(own.provider, managed)
+        check_managed(connection.settings.provider, managed)
         with self._connections.changing(connection, "managed_arguments_changed", {"arguments": sorted(managed)}, "settings"):
+            own = connection.settings
             connection.settings = replace(own, managed=dict(managed), managed_version=own.managed_version + 1)
 
 

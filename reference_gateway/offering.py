@@ -13,8 +13,8 @@ from reference_gateway.provider import McpProvider
 
 async def set_offers(connections: Connections, connection: Connection, offers: Sequence[str]) -> None:
     """Holds from the next request on. Raises StoreError; then nothing has changed."""
-    settings = replace(connection.settings, offers=tuple(dict.fromkeys(offers)))
-    with connections.changing(connection, "offers_changed", {"offers": list(settings.offers)}, "settings"):
-        connection.settings = settings
+    offered = tuple(dict.fromkeys(offers))
+    with connections.changing(connection, "offers_changed", {"offers": list(offered)}, "settings"):
+        connection.settings = replace(connection.settings, offers=offered)
     if isinstance(connection.client, McpProvider):
-        await connection.client.upstream.offer(abilities(settings.offers))
+        await connection.client.upstream.offer(abilities(offered))

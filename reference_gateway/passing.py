@@ -7,6 +7,7 @@ grant, agents, state, policies that concern all of it), and each request leaves 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from mcp.server.context import ServerRequestContext
@@ -14,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 
 from reference_gateway.answers import asked
-from reference_gateway.audit import AuditFields, Event
+from reference_gateway.audit import AuditFields, Event, stamp
 from reference_gateway.call import forwarded
 from reference_gateway.canonical import NotCarried, arguments_digest
 from reference_gateway.catalog import Tool
@@ -24,7 +25,9 @@ from reference_gateway.errors import GatewayError
 from reference_gateway.naming import Names
 from reference_gateway.parts import Parts
 from reference_gateway.peer import Agent, Limited
+from reference_gateway.permission import Decision
 from reference_gateway.pipeline import Pipeline
+from reference_gateway.policy import Rules
 from reference_gateway.provider import McpProvider
 from reference_gateway.results import INPUT_REQUIRED, PREFIX, REFUSALS
 from reference_gateway.runs import Run
@@ -64,17 +67,77 @@ class Passing:
         everything = "offers-ignored" in self._parts.defects
         return [each for each in found if each is not None and (everything or offer in each.settings.offers) and isinstance(each.client, McpProvider)]
 
+    def decision(self, run: Run, connection: Connection, offer: str, rules: Rules | None = None) -> Decision:
+        """Whether what is no tool may cross to this run now: as a tool that only reads, and that no policy names."""
+        decision = self._pipeline.decision(run, connection, ALL, rules)
+        if "passing-ungoverned" in self._parts.defects or (offer == "subscriptions" and "subscriptions-unjudged" in self._parts.defects):
+            return replace(decision, verdict="allow")
+        return decision
+
+    def permitted(self, run: Run, offer: str) -> list[Connection]:
+        """Of the offering connections those that this run may use now."""
+        if not (offering := self.offering(run, offer)):
+            return []
+        rules = self._pipeline.rules(run)
+        return [each for each in offering if self.decision(run, each, offer, rules).verdict == "allow"]
+
+    def admitted(self, run: Run, method: str) -> list[Connection]:
+        """As `permitted`, for a request about all of them that offer subscriptions; what was let through and what was refused is recorded.
+
+        Raises MCPError when none offers any, or none may be used.
+        """
+        offering = self.offering(run, "subscriptions")
+        if not offering:
+            raise MCPError(METHOD_NOT_FOUND, "Method not found", method)
+        decisions = [(each, self.decision(run, each, "subscriptions")) for each in offering]
+        admitted = [each for each, decision in decisions if decision.verdict == "allow"]
+        for each, decision in decisions:
+            if decision.verdict == "allow":
+                self.record(run, each, method, "success", method, {"latency_ms": 0})
+            else:
+                self.record(run, each, method, "denied", decision.reason, {})
+        if not admitted:
+            raise _refused(decisions[0][1].reason)
+        return admitted
+
+    def judged(self, run: Run, method: str, params: Json) -> tuple[Connection, Json] | None:
+        """Whose a request is that names something, and its parameters there; None when it is nobody's. Raises MCPError, refused on record."""
+        offering = self.offering(run, METHODS[method])
+        if not offering:
+            raise MCPError(METHOD_NOT_FOUND, "Method not found", method)
+        owner, own = Names(offering).route(method, params)
+        if owner is None:
+            return None
+        self._permit(run, owner, method)
+        return owner, own
+
+    def _permit(self, run: Run, connection: Connection, method: str) -> None:
+        decision = self.decision(run, connection, METHODS[method])
+        if decision.verdict != "allow":
+            self.record(run, connection, method, "denied", decision.reason, {})
+            raise _refused(decision.reason)
+
+    def anew(self, run: Run) -> tuple[Run, bool]:
+        """The run as it stands now, and whether its token still opens anything. Raises StoreError."""
+        self._parts.connections.current()
+        now = self._parts.runs.get(run.tenant, run.run)
+        good = now.expires_at > stamp(self._parts.clock.now()) or "token-lasts" in self._parts.defects
+        return now, good or "subscriptions-unjudged" in self._parts.defects
+
     async def capabilities(self, run: Run, era: Era) -> Json:
-        """What this run is told that it can use besides tools: what its connections' providers offer, as far as it is passed on."""
+        """What this run is told that it can use besides tools: what its connections' providers offer, as far as it is passed on.
+
+        Of a connection that it may not use it learns nothing, and nobody asks that provider for it.
+        """
         able: Json = {}
-        for connection in {each.name: each for offer in set(METHODS.values()) for each in self.offering(run, offer)}.values():
+        for connection in {each.name: each for offer in set(METHODS.values()) for each in self.permitted(run, offer)}.values():
             theirs = await self._theirs(connection, era)
             for capability, offer in (("resources", "resources"), ("prompts", "prompts"), ("completions", "completion"), ("logging", "logging")):
                 if offer in connection.settings.offers and isinstance(theirs.get(capability), dict):
                     heard = "subscriptions" in connection.settings.offers
                     flags = {name: value for name, value in theirs[capability].items() if name not in HEARD or (heard and value)}
                     able[capability] = {**able.get(capability, {}), **flags}
-        if self.offering(run, "subscriptions"):
+        if self.permitted(run, "subscriptions"):
             able["tools"] = {"listChanged": True}
         return able
 
@@ -87,9 +150,6 @@ class Passing:
         except (UpstreamFailure, GatewayError):
             pass
         return {}
-
-    def route(self, run: Run, method: str, params: Json) -> Connection | None:
-        return Names(self.offering(run, METHODS[method])).route(method, params)[0] if self.offering(run, METHODS[method]) else None
 
     async def request(self, ctx: Context, run: Run, agent: Agent) -> Json:
         """The provider's own result. Raises MCPError, the provider's own too."""
@@ -123,17 +183,12 @@ class Passing:
         rest = {key: value for key, value in result.items() if key != "nextCursor"}
         return rest if following is None else {**rest, "nextCursor": following}
 
-    async def _one(
-        self, run: Run, connection: Connection, method: str, params: Json, era: Era, agent: Agent, progress: Progress | None
-    ) -> Json:
-        decision = self._pipeline.decision(run, connection, ALL)
-        if decision.verdict != "allow" and "passing-ungoverned" not in self._parts.defects:
-            self._record(run, connection, method, "denied", decision.reason, {})
-            raise MCPError(INVALID_PARAMS, REFUSALS.get(decision.reason, "This is not permitted."), {f"{PREFIX}reason": decision.reason})
+    async def _one(self, run: Run, connection: Connection, method: str, params: Json, era: Era, agent: Agent, progress: Progress | None) -> Json:
+        self._permit(run, connection, method)
         began = self._parts.clock.monotonic()
         belongs = (run.tenant, run.run, connection.name, method, _digest(params))
         params = self._opened(params, belongs)
-        peer = Limited(agent, connection.settings.offers, lambda method, how: self._record(run, connection, method, how, method, {}, "agent_asked"))
+        peer = Limited(agent, connection.settings.offers, lambda method, how: self.record(run, connection, method, how, method, {}, "agent_asked"))
         how, reason, result = "cancelled", "client_cancelled", None
         try:
             with Deadline(self._parts.clock, connection.settings.tool_timeout_s or connection.client.default_timeout_s):
@@ -158,7 +213,7 @@ class Passing:
             raise MCPError(-32603, f"The request failed: {error.message}.", {f"{PREFIX}reason": reason}) from error
         finally:
             spent = round(max(0.0, self._parts.clock.monotonic() - began) * 1000)
-            self._record(run, connection, method, how, reason, {"latency_ms": spent})
+            self.record(run, connection, method, how, reason, {"latency_ms": spent})
 
     def _opened(self, params: Json, belongs: tuple[str, ...]) -> Json:
         """What an agent came back with, as the provider gave it out."""
@@ -182,15 +237,16 @@ class Passing:
             result = {**result, "ttlMs": result.get("ttlMs", 0), "cacheScope": "private"}
         return {**result, "resultType": "complete"}
 
-    def _record(self, run: Run, connection: Connection, method: str, how: str, reason: str, details: Json, event: Event = "passed_on") -> None:
+    def record(self, run: Run, connection: Connection | None, method: str, how: str, reason: str, details: Json, event: Event = "passed_on") -> None:
+        """Raises StoreError."""
         fields = {
             "tenant": run.tenant,
             "run": run.run,
             "task": run.task,
             "agent": run.agent,
             "actor": f"agent:{run.agent}",
-            "connection": connection.name,
-            "provider": connection.settings.provider,
+            "connection": connection.name if connection is not None else None,
+            "provider": connection.settings.provider if connection is not None else None,
             "event": event,
             "outcome": how,
             "decision": "deny" if how == "denied" else "allow",
@@ -198,6 +254,10 @@ class Passing:
             "details": {"method": method, **details},
         }
         self._parts.audit.append_many([cast(AuditFields, fields)])
+
+
+def _refused(reason: str) -> MCPError:
+    return MCPError(INVALID_PARAMS, REFUSALS.get(reason, "This is not permitted."), {f"{PREFIX}reason": reason})
 
 
 def _meta(meta: Json) -> Json:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,11 +26,13 @@ from reference_gateway.grant_rules import GrantRules
 from reference_gateway.holding import Holding
 from reference_gateway.log import logger
 from reference_gateway.managed import MISMATCH, applicable, differing
+from reference_gateway.operators import actor
+from reference_gateway.outcomes import OutcomeNotRecorded
 from reference_gateway.parts import MAX_TIMEOUT_S, Parts
 from reference_gateway.permission import Decision, decide
 from reference_gateway.policy import Rules
 from reference_gateway.provider import prepared
-from reference_gateway.results import PREFIX, Reply, misplaced, refusal
+from reference_gateway.results import PREFIX, UNKNOWN, Reply, misplaced, refusal
 from reference_gateway.runs import Run
 from reference_gateway.upstream import Era, Progress
 from reference_gateway.wire import Json
@@ -57,10 +60,12 @@ class Pipeline:
             self.identify, self.resolve, self.permit, self.manage_arguments, self.validate_arguments, self.approve, self.record_intent
         )  # fmt: skip
         self._stages = (*before, *self._last)
+        parts.connections.reworded = parts.policies.reworded = self._reworded
 
     def close(self) -> None:
         """From now on, calls that are cut off are left for recovery: their outcome is not known."""
         self._closing = True
+        self._execution.outcomes.last_try()
 
     def broken(self, defect: str) -> bool:
         return defect in self._parts.defects
@@ -69,7 +74,10 @@ class Pipeline:
         return Call(run, name, arguments, meta, era, self._parts.ids.new("inv"), progress)
 
     async def run(self, call: Call) -> Reply:
-        """All stages for an agent's call. Raises StoreError when a record cannot be written; then nothing more is done."""
+        """All stages for an agent's call. Raises StoreError when a record cannot be written; then nothing more is done.
+
+        OutcomeNotRecorded if it was the last one, of a call that was sent; every other StoreError means that nothing was.
+        """
         return await self._through(self._stages, call)
 
     def malformed(self, call: Call) -> Reply:
@@ -90,15 +98,17 @@ class Pipeline:
                     if (reply := await stage(call)) is not None:
                         return reply
         except asyncio.CancelledError:
-            if not self._closing and call.started_at is not None and not call.ended:
-                left = Reply(None, {"code": "client_cancelled", "message": "cancelled"})
-                self._execution.end(call, "call_failed", "cancelled", "client_cancelled", left)
+            self._cut_off(call, "cancelled", "client_cancelled", "The call was sent and then cancelled. Whether it was executed is not known.")
             raise
         finally:
-            if not self._closing and call.started_at is not None and not call.ended:
-                lost = Reply(None, {"code": "outcome_unrecorded", "message": "unknown"})
-                self._execution.end(call, "call_failed", "unknown", "outcome_unrecorded", lost)
+            self._cut_off(call, "unknown", "outcome_unrecorded", UNKNOWN)
         raise AssertionError("the last stage always replies")
+
+    def _cut_off(self, call: Call, outcome: str, reason: str, text: str) -> None:
+        """A call that was sent has an end on record, whatever broke it off; who called hears of that, and not of what became of the record."""
+        if not self._closing and call.started_at is not None and not call.ended:
+            with suppress(OutcomeNotRecorded):
+                self._execution.end(call, "call_failed", outcome, reason, Reply(None, {"code": reason, "message": text}))
 
     # stages
 
@@ -152,8 +162,25 @@ class Pipeline:
         grant, revoked = self._grants.grant(connection), self._grants.revoked(run, connection)
         return decide(run, grant=grant, revoked=revoked, tool=tool, word=word, agents=agents, policy=policy)
 
+    def _reworded(self, tenant: str) -> None:
+        """What waits for a person whom nothing asks any more is withdrawn: the agent may make that call now, and it must not run twice."""
+        if "loosened-still-asks" in self._parts.defects:
+            return
+        rules = self._parts.policies.rules(tenant)
+        self._parts.approvals.tell(self._parts.approvals.no_longer_asked(tenant, actor(), lambda each: self._unasked(each, rules)))
+
+    def _unasked(self, approval: Approval, rules: Rules) -> bool:
+        connection = self._parts.connections.find(approval.tenant, approval.connection)
+        tool = connection.catalog.tools.get(approval.tool) if connection is not None else None
+        if connection is None or tool is None or connection.id != approval.connection_id:
+            return False
+        return self.decision(self._parts.runs.get(approval.tenant, approval.run), connection, tool, rules).verdict == "allow"
+
     def _anew(self, call: Call) -> Decision:
         """The decision as it would be made now, from the run, the catalog and the permissions as they stand."""
+        self._parts.connections.current()
+        if self._parts.connections.find(call.run.tenant, call.target.name) is not call.target:
+            return Decision("deny", "connection_inactive", visible=False)
         run = self._parts.runs.get(call.run.tenant, call.run.run)
         tool = call.target.catalog.tools.get(call.entry.name, call.entry)
         return self.decision(run, call.target, tool if tool.status != "removed" else replace(tool, status="quarantined"))
@@ -214,11 +241,14 @@ class Pipeline:
         return call
 
     async def record_intent(self, call: Call) -> Reply | None:
-        """Durable before anything leaves. The call first waits for its turn at this provider; what allowed it must still do so then."""
+        """Durable before anything leaves.
+
+        The call first waits for its turn at this provider, and for a credential that has to be renewed; what allowed it must still do so then.
+        """
         waits = call.target.slots.taken
         if not await self._has_turn(call):
             return self._deny(call, "rate_limited")
-        await prepared(call.target.client, self._parts.clock, call.timeout_s or MAX_TIMEOUT_S)
+        waits = await prepared(call.target.client, self._parts.clock, call.timeout_s or MAX_TIMEOUT_S) or waits
         if (reason := call.target.client.unready() or self._parts.connections.unready(call.target)) is not None:
             return self._deny(call, reason)
         if waits and (now := self._anew(call)).verdict != "allow" and now != call.decision:
@@ -248,7 +278,7 @@ class Pipeline:
         self._started(call)
 
     def _started(self, call: Call) -> None:
-        call.started_at = self._parts.clock.monotonic()
+        call.started_at, call.started_seq = self._parts.clock.monotonic(), self._parts.audit.last
 
     def _intent(self, call: Call) -> list[AuditFields]:
         self.attend(call.target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +29,25 @@ class Policies:
         self._store = store
         self._audit = audit
         self._defects = defects
+        self.reworded: Callable[[str], None] = lambda tenant: None
+        """Told, in the same transaction, of which tenant the policies were replaced."""
 
     def of(self, tenant: str) -> list[Any]:
-        """As they were put."""
-        return list((self._store.setting_get(tenant, POLICIES) or {}).get("policies", []))
+        """As they were put. Raises GatewayError `policies_unreadable` when something else is stored in their place."""
+        if (found := self._stored(tenant)) is None:
+            raise GatewayError(
+                "policies_unreadable", "what is stored as policies is none, so every call is denied", where="policies",
+                fix="put the policies anew", http_status=409,
+            )  # fmt: skip
+        return found
+
+    def _stored(self, tenant: str) -> list[Any] | None:
+        """What is stored; [] when nothing ever was, None when it has another shape than `put` gave it."""
+        doc: Any = self._store.setting_get(tenant, POLICIES)
+        if doc is None:
+            return []
+        found = doc.get("policies") if isinstance(doc, dict) and len(doc) == 1 else None
+        return list(found) if isinstance(found, list) else None
 
     def put(self, tenant: str, body: PoliciesBody, connections: Sequence[Connection]) -> list[Any]:
         """Replaces all of the tenant's policies. Raises GatewayError `invalid_field`, `connection_unknown` or `tool_unknown`."""
@@ -44,23 +59,25 @@ class Policies:
         docs = [policy.model_dump(exclude_none=True) for policy in body.policies]
         with self._store.transaction():
             self._store.setting_put(tenant, POLICIES, {"policies": docs})
-            if "changes-unrecorded" in self._defects:
-                return docs
-            self._audit.append(
-                tenant=tenant,
-                actor=actor(),
-                event="policies_changed",
-                outcome="success",
-                decision="allow",
-                reason="policies_changed",
-                details={"policies": ids},
-            )
+            if "changes-unrecorded" not in self._defects:
+                self._audit.append(
+                    tenant=tenant,
+                    actor=actor(),
+                    event="policies_changed",
+                    outcome="success",
+                    decision="allow",
+                    reason="policies_changed",
+                    details={"policies": ids},
+                )
+            self.reworded(tenant)
         return docs
 
     def rules(self, tenant: str) -> Rules:
         """As they stand now. A policy that cannot be read makes all of them deny."""
         read: list[PolicyBody] = []
-        for doc in self.of(tenant):
+        if (stored := self._stored(tenant)) is None:
+            return Rules((), readable="unreadable-policy-ignored" in self._defects)
+        for doc in stored:
             try:
                 read.append(PolicyBody.model_validate(doc))
             except ValidationError:

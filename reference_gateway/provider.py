@@ -266,8 +266,16 @@ def _absent() -> GatewayError:
     return GatewayError("state_conflict", "nothing is connected", where="connection", fix="set the connection up first", http_status=409)
 
 
-async def prepared(client: Provider, clock: Clock, within_s: float) -> None:
-    """A credential that is due is renewed, before a call is recorded as sent. What came of it, `unready` tells."""
-    if isinstance(client, McpProvider) and client.access is not None:
-        with Deadline(clock, within_s):
-            await client.access.prepare()
+async def prepared(client: Provider, clock: Clock, within_s: float) -> bool:
+    """A credential that is due is renewed, before a call is recorded as sent. What came of it, `unready` tells.
+
+    True when it had to be waited for, so that anything may have changed meanwhile.
+    """
+    if not isinstance(client, McpProvider) or client.access is None:
+        return False
+    turns: list[bool] = []
+    turn = asyncio.get_running_loop().call_soon(turns.append, True)
+    with Deadline(clock, within_s):
+        await client.access.prepare()
+    turn.cancel()
+    return any(turns)

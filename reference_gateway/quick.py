@@ -22,6 +22,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reference_gateway.answering import recorded, unwrapped
+from reference_gateway.cancelling import Cancellations
 from reference_gateway.clock import Clock
 from reference_gateway.connections import Connections
 from reference_gateway.packing import packed
@@ -40,6 +41,7 @@ PING_S = 15.0
 LONG_WAY_S = 600.0
 """A session of which the SDK heard nothing for so long goes the long way once: what it believes idle it ends, after half an hour."""
 
+CANCEL = b"notifications/cancelled"
 _CANCELLED = {"code": -32800, "message": "Request cancelled"}
 _SESSION = b"mcp-session-id"
 _KNOWN = {"name", "arguments", "_meta", "requestState"}
@@ -50,6 +52,7 @@ _EVENT_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"
 class _Session:
     """A session of the handshake era, opened through here."""
 
+    name: str
     run: str
     version: str
     heard: float
@@ -68,12 +71,13 @@ class _Request:
 class Shortcut:
     """`inner` is the SDK's application; `server_info` what it stamps on results of 2026-07-28. The run is in the scope already."""
 
-    def __init__(self, inner: ASGIApp, pipeline: Pipeline, connections: Connections, clock: Clock, server_info: Json) -> None:
+    def __init__(self, inner: ASGIApp, pipeline: Pipeline, connections: Connections, clock: Clock, server_info: Json, cancels: Cancellations) -> None:
         self._inner = inner
         self._pipeline = pipeline
         self._connections = connections
         self._clock = clock
         self._server_info = server_info
+        self._cancels = cancels
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,12 +121,14 @@ class Shortcut:
         session = None
         if version in MODERN_PROTOCOL_VERSIONS:
             if headers.get(b"mcp-method") != b"tools/call" or _SESSION in headers:
+                if CANCEL in body and _SESSION not in headers:
+                    self._dropped(run, body)
                 return None
         else:
             session = self._sessions.get(headers.get(_SESSION, b""))
             if session is None or session.run != run.run or version not in ("", session.version):
                 return None
-            if b"tools/call" not in body and b"notifications/cancelled" not in body:
+            if b"tools/call" not in body and CANCEL not in body:
                 return None
         try:
             message = json.loads(body)
@@ -135,6 +141,16 @@ class Shortcut:
             cancelled = params.get("requestId") if isinstance(params, dict) else None
             return session.calls.get((type(cancelled), cancelled)) if isinstance(cancelled, (str, int)) else None
         return self._call(run, headers, message, version, session)
+
+    def _dropped(self, run: Run, body: bytes) -> None:
+        """At 2026-07-28 the SDK takes a notification and drops it. That one was to cancel something is on record all the same."""
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(message, dict) and message.get("method") == CANCEL.decode() and "id" not in message:
+            params = message.get("params")
+            self._cancels.cancelled(run, None, params.get("requestId") if isinstance(params, dict) else None)
 
     def _call(self, run: Run, headers: dict[bytes, bytes], message: Json, version: str, session: _Session | None) -> _Request | None:
         number, params = message.get("id"), message.get("params")
@@ -174,7 +190,7 @@ class Shortcut:
     def _note(self, opened: bytes, run: Run, body: bytes) -> None:
         asked = json.loads(body)["params"]["protocolVersion"]
         version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION
-        self._sessions[opened] = _Session(run.run, version, self._clock.monotonic())
+        self._sessions[opened] = _Session(opened.decode("latin-1"), run.run, version, self._clock.monotonic())
         while len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
 
@@ -187,6 +203,7 @@ class Shortcut:
             leaving = asyncio.ensure_future(_left(receive, scope))
         else:
             session.calls[type(request.id), request.id] = scope
+            self._cancels.begun(session.name, request.id)
         out = _Out(send, request)
         try:
             with scope:
@@ -200,6 +217,7 @@ class Shortcut:
                 leaving.cancel()
             else:
                 del session.calls[type(request.id), request.id]
+                self._cancels.ended(session.name, request.id)
 
     async def _outcome(self, run: Run, request: _Request, params: Json) -> Json:
         state = params.get("requestState")

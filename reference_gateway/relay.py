@@ -22,7 +22,7 @@ from typing import Any
 from reference_gateway.defects import Defects, UnknownDefect
 from reference_gateway.ids import RandomIds
 from reference_gateway.lines import Lines
-from reference_gateway.relay_channel import READABLE, Channel, Refused, Ticket, declaration
+from reference_gateway.relay_channel import READABLE, Channel, Refused, Ticket, declaration, paired
 from reference_gateway.wire import Json, UpstreamFailure, exchange
 
 PROTOCOL = "2026-07-28"
@@ -225,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         defects = Defects(found.defect)
         spec = read_spec(sys.stdin.readline())
-        sock = socket.socket(fileno=found.fd)
+        sock = paired(socket.socket(fileno=found.fd))
     except (UnknownDefect, ValueError, OSError) as error:
         what = getattr(error, "strerror", None) or str(error)
         sys.stderr.write(f"error: {what} (standard input, --fd or --defect). See docs/operator-api.md\n")

@@ -68,6 +68,16 @@ def declaration(ticket: Ticket, tools: list[Json], session: str, before: str) ->
     }
 
 
+def paired(sock: socket.socket) -> socket.socket:
+    """The socket itself, if it is one end of a pair. Raises ValueError for any other, and OSError for one that is not connected.
+
+    A socket of a network, or one with a name, may have been forwarded from anywhere; the ends of a pair are held by whom they were handed to.
+    """
+    if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_STREAM or sock.getsockname() or sock.getpeername():
+        raise ValueError("the channel is one end of a socket pair, and this is another socket")
+    return sock
+
+
 class Channel:
     """Frames over a connected stream socket. Reading raises Refused for what is no frame."""
 

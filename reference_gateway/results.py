@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reference_gateway.approval import ENDED, Approval
+from reference_gateway.approval import CHANGED, ENDED, Approval
 from reference_gateway.catalog import MAX_DEPTH
 from reference_gateway.packing import packed
 from reference_gateway.provider import RESULT_LIMIT
@@ -25,6 +25,12 @@ WAIT = (
     "This call has not been executed: it waits for a person to approve it. "
     "Wait for the decision and do not repeat the call; it will be executed once, with exactly these arguments, when it is approved."
 )
+
+EXECUTING = (
+    "A person has approved this call and it is being executed. "
+    "Wait for its outcome and do not repeat the call; it is executed once, with exactly these arguments."
+)
+UNKNOWN = "The call was sent and may have been executed. What it brought is not known."
 
 REFUSALS: Mapping[str, str] = {
     "tool_off": "This tool is switched off.",
@@ -102,7 +108,15 @@ def waiting(invocation: str, approval: Approval, reason: str, *, come_back: bool
     if come_back:
         marked = marks(invocation, "pending", "gateway", reason, approval=shown)
         return Reply({"resultType": INPUT_REQUIRED, "requestState": approval.id, "_meta": marked})
-    return Reply(own_result(WAIT, invocation, "pending", reason, approval=shown))
+    text = EXECUTING if approval.state == "executing" else WAIT
+    return Reply(own_result(text, invocation, "pending", reason, approval=shown))
+
+
+def ended_without(approval: Approval) -> str:
+    """Why an approval ended and nothing was executed, as the audit's word."""
+    if approval.state == "cancelled" and approval.reason == ENDED:
+        return ENDED
+    return {"rejected": "action_declined", "expired": "action_expired"}.get(approval.state, CHANGED)
 
 
 def decided(invocation: str, approval: Approval) -> Reply:
@@ -113,11 +127,9 @@ def decided(invocation: str, approval: Approval) -> Reply:
     if isinstance(error.get("code"), int):
         return Reply(None, error)
     if approval.state in ("executed", "failed", "unknown"):
-        text = str(error.get("message", "The call was sent, and what it brought is not known."))
+        text = str(error.get("message", UNKNOWN))
         return Reply(own_result(text, invocation, "upstream_error", str(error.get("code", "outcome_unrecorded"))))
-    reason = {"rejected": "action_declined", "expired": "action_expired"}.get(approval.state, "approved_tool_target_changed")
-    if approval.state == "cancelled" and approval.reason == ENDED:
-        reason = ENDED
+    reason = ended_without(approval)
     return Reply(own_result(REFUSALS[reason], invocation, "denied", reason))
 
 
@@ -127,7 +139,7 @@ def replayed(invocation: str, approval: Approval, original: str, *, as_success: 
         error = approval.error or {}
         if isinstance(error.get("code"), int):
             return Reply(None, error)
-        text = str(error.get("message", "The call was executed, and what it brought is not known."))
+        text = str(error.get("message", UNKNOWN))
         return Reply(own_result(text, invocation, "replayed", "idempotent_replay", replay_of=original))
     meta = approval.result.get("_meta")
     origin: Origin = "gateway" if isinstance(meta, dict) and meta.get(f"{PREFIX}origin") == "gateway" else "provider"

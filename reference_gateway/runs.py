@@ -14,8 +14,9 @@ from reference_gateway.clock import Clock
 from reference_gateway.defects import Defects
 from reference_gateway.errors import GatewayError
 from reference_gateway.ids import Ids
+from reference_gateway.log import logger
 from reference_gateway.operators import actor
-from reference_gateway.store.base import Document, Store
+from reference_gateway.store.base import Document, Store, StoreError
 
 Mode = Literal["execute", "planning", "ask"]
 Place = Literal["local", "remote"]
@@ -23,6 +24,8 @@ Waiting = Literal["result", "hold", "input_required"]
 
 
 _TASK = "task:"
+
+log = logger("runs")
 
 
 class RunUnknown(GatewayError):
@@ -63,10 +66,22 @@ class Runs:
         self._defects = defects or Defects()
         self._clock = clock
         self._ids = ids
+        self._unrecorded: set[str] = set()
+        """Runs whose token was found expired while that could not be recorded."""
 
     def create(
-        self, tenant: str, connections: Sequence[str], *, task: str, agent: str, subject: str | None, mode: Mode, ttl_s: float,
-        waiting: Waiting = "result", takes_task: bool = False, place: Place = "local",
+        self,
+        tenant: str,
+        connections: Sequence[str],
+        *,
+        task: str,
+        agent: str,
+        subject: str | None,
+        mode: Mode,
+        ttl_s: float,
+        waiting: Waiting = "result",
+        takes_task: bool = False,
+        place: Place = "local",
     ) -> tuple[Run, str]:
         """The run and its token, which is never seen again. `takes_task`: from now on it alone may call for its task."""
         token = self._ids.token()
@@ -94,11 +109,27 @@ class Runs:
         return self.get(tenant, run.run), token
 
     def by_token(self, token: str) -> Run | None:
-        """The run behind a bearer token, ended ones included; None for an unknown or expired token."""
+        """The run behind a bearer token, ended ones included; None for an unknown or expired token.
+
+        A token that was found expired once stays so, whatever the clock says later.
+        """
         doc = self._store.run_by_token_digest(_digest(token))
-        if doc is None or (doc["expires_at"] <= stamp(self._clock.now()) and "token-lasts" not in self._defects):
+        if doc is None or (self._expired(doc) and "token-lasts" not in self._defects):
             return None
         return self._from({**doc, "state": "active"} if "ended-run-calls" in self._defects else doc)
+
+    def _expired(self, doc: Document) -> bool:
+        if doc.get("token_expired"):
+            return True
+        if doc["expires_at"] > stamp(self._clock.now()) and doc["run"] not in self._unrecorded:
+            return False
+        self._unrecorded.add(doc["run"])
+        try:
+            self._store.run_update(doc["run"], token_expired=True)
+            self._unrecorded.discard(doc["run"])
+        except StoreError as error:  # it is expired all the same
+            log.warning("expiry_not_recorded", code=error.code)
+        return True
 
     def get(self, tenant: str, run: str) -> Run:
         """Raises RunUnknown, also for another tenant's."""

@@ -60,6 +60,7 @@ def serve(found: argparse.Namespace, operator_token: str, vault_key: str | None)
         console=found.console,
         checkpoints=found.checkpoints,
         audit_key_file=found.audit_key_file,
+        audit_previous_keys=tuple(found.audit_previous_key),
     )
     try:
         listener = _listener(options.host, options.port)

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from reference_gateway import __version__
 from reference_gateway.agents import AgentBehind
 from reference_gateway.answering import recorded, unwrapped
+from reference_gateway.cancelling import Cancellations
 from reference_gateway.catalog import Tool
 from reference_gateway.clock import Clock
 from reference_gateway.connection import Connection
@@ -41,6 +42,7 @@ Context = ServerRequestContext[Any, Any]
 
 MAX_SESSIONS = 4_000
 OPENING = ("initialize", "server/discover")
+SUBSCRIBING = ("resources/subscribe", "resources/unsubscribe")
 
 log = logger("surface")
 
@@ -58,6 +60,9 @@ class Surface:
         self._connections = connections
         self._pipeline = pipeline
         self._clock = clock
+        self._cancels = Cancellations(clock, self._unknown)
+        self._first_lists: dict[str, list[Json]] = {}
+        """What runs were shown first, for the defect that goes on showing it."""
 
     def app(self, path: str = "/mcp") -> tuple[Starlette, ASGIApp]:
         """The SDK's application, whose lifespan the caller runs, and the guarded door in front of it."""
@@ -74,16 +79,18 @@ class Surface:
             kind = types.PaginatedRequestParams if method in LISTS else types.RequestParams
             server.add_request_handler(method, kind, self._pass)
         # The SDK's own tracing wraps every message for an exporter that this process does not have.
-        server.middleware[:] = [_keep_raw, self._instructs, self._announces, self._arguments_are_an_object]
+        server.middleware[:] = [self._cancelling, _keep_raw, self._instructs, self._announces, self._arguments_are_an_object]
         inner = server.streamable_http_app(streamable_http_path=path, max_sessions=MAX_SESSIONS)
-        shortcut = Shortcut(_as_user(inner), self._pipeline, self._connections, self._clock, server.server_info_stamp)
-        return inner, _Door(shortcut, self._runs)
+        shortcut = Shortcut(_as_user(inner), self._pipeline, self._connections, self._clock, server.server_info_stamp, self._cancels)
+        return inner, _Door(shortcut, self._runs, self._connections)
 
     # handlers
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         run = _run_of(ctx)
         tools = [{**tool.shown, "name": connection.exposed(tool.name)} for connection, tool in self._visible(run)]
+        if self._pipeline.broken("first-list-lasts"):
+            tools = self._first_lists.setdefault(run.run, tools)
         _leave({"tools": tools})
         return types.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
 
@@ -120,17 +127,32 @@ class Surface:
 
     async def _pass(self, ctx: Context, params: types.RequestParams) -> Json:
         """Everything else that an agent may ask for: passed on where an operator switched it on, unknown where not."""
-        run, uri = _run_of(ctx), (ctx.params or {}).get("uri")
-        if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
-            known = self._passing.route(run, ctx.method, dict(ctx.params or {})) is not None
-            if known and not self._subscriptions.subscribe(ctx, run, str(uri), ctx.method == "resources/subscribe"):
-                return {}
-        result = await self._passing.request(ctx, run, AgentBehind(ctx))
+        run = _run_of(ctx)
+        if ctx.method in SUBSCRIBING:
+            result = await self._subscriptions.subscribe(ctx, run)
+        else:
+            result = await self._passing.request(ctx, run, AgentBehind(ctx))
         _leave(result)
         return result
 
     async def _listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
         return await self._subscriptions.listen(ctx, _run_of(ctx), params)
+
+    async def _cancelling(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """The SDK cancels what it knows; what nobody knows is recorded. Of requests that went the short way the shortcut tells."""
+        session = ctx.request.headers.get("mcp-session-id") if ctx.request is not None else None
+        if ctx.method == "notifications/cancelled":
+            self._cancels.cancelled(_run_of(ctx), session, (ctx.params or {}).get("requestId"))
+        if ctx.request_id is None or session is None:
+            return await call_next(ctx)
+        self._cancels.begun(session, ctx.request_id, loose=True)
+        try:
+            return await call_next(ctx)
+        finally:
+            self._cancels.ended(session, ctx.request_id, loose=True)
+
+    def _unknown(self, run: Run, details: Json) -> None:
+        self._passing.record(run, None, "notifications/cancelled", "denied", "request_unknown", details, "cancel_unknown")
 
     async def _announces(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """An opening answer tells of what crosses to this run besides tools."""
@@ -208,9 +230,10 @@ def _as_user(app: ASGIApp) -> ASGIApp:
 class _Door:
     """Lets in who holds the token of a run."""
 
-    def __init__(self, app: ASGIApp, runs: Runs) -> None:
+    def __init__(self, app: ASGIApp, runs: Runs, connections: Connections) -> None:
         self._app = app
         self._runs = runs
+        self._connections = connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -237,4 +260,7 @@ class _Door:
         if len(found) != 1:
             return None
         scheme, _, token = found[0].decode("latin-1").partition(" ")
-        return self._runs.by_token(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
+        if scheme.lower() != "bearer" or not token.strip():
+            return None
+        self._connections.current()
+        return self._runs.by_token(token.strip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from harness.engine.evidence_log import read_evidence
 from harness.engine.judge import judge
 from harness.engine.plan import make_plan
 from harness.engine.run import run_plan
+from harness.expect.sandbox_scene import PLACE, changed
+from harness.expect.sandboxed import CHECKS
 from harness.model.evidence import ControlRecord, EvidenceRecord
 from harness.model.verdict import Results
 from harness.sandbox.place import Place
@@ -23,6 +26,7 @@ from harness.sandbox.place import Place
 DEFECTS = {
     "relay-leaks-token": ("MEM-6A", {"carries-nothing"}, {"isolated", "unreachable", "as-told", "gone", "clean"}),
     "relay-shares-network": ("MEM-6A", {"isolated", "unreachable"}, {"carries-nothing", "as-told", "gone", "clean"}),
+    "first-list-lasts": ("RELAY-CHANNEL", {"declared-anew"}, {"refused-live", "channel-of-other-run", "ended", "carries-nothing"}),
     "relay-open-to-other-run": ("RELAY-CHANNEL", {"channel-of-other-run", "name-of-other-run"}, {"declared-anew", "ended", "carries-nothing"}),
 }
 """Defect → scenario, the expectations that must find it, and those that must not."""
@@ -125,3 +129,31 @@ def test_a_place_is_small_and_cannot_be_written_to() -> None:
     told = asyncio.run(go())
     assert (told["uid"], told["pid"], told["groups"], told["root_writable"]) == (1000, 1, [], False)
     assert (told["capabilities"], told["bounding"], told["no_new_privileges"]) == ("0" * 16, "0" * 16, "1")
+
+
+def test_what_was_slipped_into_a_place_is_seen_from_both_sides(tmp_path: Path) -> None:
+    """An open file of the host and a socket that leads elsewhere, handed in beside an order as a careless runner might."""
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+
+    async def go() -> tuple[list[str], list[str], list[str]]:
+        place = await Place({}).start()
+        one, other = socket.socketpair()
+        try:
+            before = place.seen()["descriptors"]
+            with one, other, secret.open() as held:
+                for handed in (held.fileno(), other.fileno()):
+                    await place.ask({"do": "list"}, handed)
+                look = {"roots": [], "file": "/x", "socket": "/x", "abstract": "x", "variable": "X", "gateway": ["127.0.0.1", 9]}
+                inside = (await place.ask({"do": "probe", "look": look}))["descriptors"]
+                return before, place.seen()["descriptors"], inside
+        finally:
+            await place.remove()
+
+    before, after, inside = asyncio.run(go())
+    assert before == ["0 /dev/null", "1 /dev/null", "2 pipe", "3 script"]
+    assert [each.partition(" ")[2] for each in after[4:]] == [str(secret), "socket"]
+    place = changed(changed(PLACE, ("outside", "descriptors"), after), ("probe", "inside", "descriptors"), inside)
+    assert any("was not given" in what for what, _ in CHECKS["isolated"](place))
+    assert any("nobody gave it" in what for what, _ in CHECKS["isolated"](place))
+    assert any("leads elsewhere" in what for what, _ in CHECKS["unreachable"](place))

@@ -10,6 +10,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,14 @@ TOOL = {
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Parked:
+    """A call that is not answered until it is released."""
+
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 @dataclass
 class Provider:
     """Speaks just enough MCP. `seen`: id argument → how often a tools/call with it arrived."""
@@ -36,6 +45,11 @@ class Provider:
     seen: Counter[str] = field(default_factory=Counter)
     open: dict[asyncio.StreamWriter, asyncio.Event] = field(default_factory=dict)
     """Connections, each with what says that it is done with."""
+    parked: dict[str, Parked] = field(default_factory=dict)
+
+    def park(self, name: str) -> Parked:
+        """The next calls with this id argument wait for their release."""
+        return self.parked.setdefault(name, Parked())
 
     @property
     def url(self) -> str:
@@ -78,6 +92,9 @@ class Provider:
             case "tools/call":
                 arguments = request["params"].get("arguments", {})
                 self.seen[arguments["id"]] += 1
+                if parked := self.parked.get(arguments["id"]):
+                    parked.arrived.set()
+                    await parked.released.wait()
                 await asyncio.sleep(arguments.get("delay_ms", 0) / 1000)
                 result = {"content": [{"type": "text", "text": arguments["id"]}], "isError": False, "resultType": "complete"}
             case _:
@@ -99,8 +116,32 @@ async def provider() -> AsyncIterator[Provider]:
             await done.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How long a process took until it was ready, in seconds: of CPU, by the clock, and by the clock less what it waited for a processor.
+
+    The last is what a start would have taken alone on this machine, whatever else ran.
+    """
+
+    cpu_s: float
+    wall_s: float
+    alone_s: float
+
+
+def _started(pid: int, wall_s: float) -> Started:
+    """The kernel's own count; where it keeps none of waiting for a processor, only CPU time is known."""
+    times = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    cpu_s = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+    queue = Path(f"/proc/{pid}/schedstat")
+    if not queue.exists():
+        return Started(cpu_s, wall_s, cpu_s)
+    return Started(cpu_s, wall_s, wall_s - int(queue.read_text(encoding="ascii").split()[1]) / 1e9)
+
+
 class Gateway:
     """One process. `kill()` is SIGKILL; `start()` may follow it on the same store."""
+
+    program: tuple[str, ...] = (sys.executable, "-m", "reference_gateway")
 
     def __init__(self, folder: Path, *defects: str) -> None:
         self.folder = folder
@@ -112,8 +153,9 @@ class Gateway:
             key.write_bytes(secrets.token_bytes(32))
             key.chmod(0o600)
 
-    def start(self) -> None:
-        command = [sys.executable, "-m", "reference_gateway", "--allow-loopback", "--store", str(self.folder / "gateway.db")]
+    def start(self) -> Started:
+        began = time.monotonic()
+        command = [*self.program, "--allow-loopback", "--store", str(self.folder / "gateway.db")]
         command += ["--vault-key-file", str(self.folder / "vault.key"), *(word for name in self.defects for word in ("--defect", name))]
         environment = {**os.environ, "GATEWAY_OPERATOR_TOKEN": TOKEN}
         with (self.folder / "gateway.log").open("ab") as log:
@@ -126,6 +168,7 @@ class Gateway:
             raise RuntimeError(f"the gateway did not start: {(self.folder / 'gateway.log').read_text()[-2000:]}")
         ready = json.loads(line)
         self.operator, self.mcp = ready["operator"], ready["mcp"]
+        return _started(self._process.pid, time.monotonic() - began)
 
     def kill(self) -> None:
         if self._process is not None:
@@ -210,3 +253,10 @@ def outcome(answer: Json) -> str:
     """The gateway's own word on a call, "" when there is none."""
     result = answer.get("result")
     return str(result.get("_meta", {}).get("gateway/outcome", "")) if isinstance(result, dict) else ""
+
+
+def held(answer: Json) -> str | None:
+    """The approval that a call waits for, or that it had."""
+    result = answer.get("result")
+    found = result.get("_meta", {}).get("gateway/approval", {}).get("id") if isinstance(result, dict) else None
+    return str(found) if found is not None else None

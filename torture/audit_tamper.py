@@ -34,7 +34,10 @@ class Genuine:
         try:
             clock = TestClock()
             audit = AuditLog(store, clock)
-            marks = Checkpoints(store, clock, file=str(folder / "marks.jsonl"), key_file=None)
+            key = folder / "audit.key"
+            key.touch(mode=0o600)
+            key.write_bytes(odds.randbytes(32))
+            marks = Checkpoints(store, clock, file=str(folder / "marks.jsonl"), key_file=str(key))
             self.earlier: Lines = []
             for number in range(records):
                 audit.append(
@@ -53,10 +56,14 @@ class Genuine:
             store.close()
         self.kept = read_marks(folder / "marks.jsonl")
 
-    def alarms(self, lines: Lines, kept: tuple[Mark, ...] | None = None, key: str | None = None) -> int:
+    def alarms(self, lines: Lines | list[bytes], kept: tuple[Mark, ...] | None = None, key: str | None = None) -> int:
         path = self.folder / "tampered.jsonl"
-        path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        path.write_bytes(b"".join(encoded(line) + b"\n" for line in lines))
         return len(verify(read_export(path), "tampered", key=key or self.key, kept=self.kept if kept is None else kept))
+
+
+def encoded(line: dict[str, Any] | bytes) -> bytes:
+    return line if isinstance(line, bytes) else json.dumps(line).encode()
 
 
 def edited(g: Genuine, odds: Odds) -> Lines:
@@ -130,8 +137,17 @@ def mark_edited(g: Genuine, odds: Odds) -> Lines:
     return lines if lines != g.lines else truncated(g, odds)
 
 
-WAYS: tuple[Callable[[Genuine, Odds], Lines], ...] = (
-    edited, edited_inside, deleted, inserted, reordered, swapped,
+def said_twice(g: Genuine, odds: Odds) -> list[bytes]:
+    """A member that stands twice in its line, first with another value: whoever reads on to the end sees what was signed."""
+    lines = [encoded(line) for line in g.lines]
+    at = odds.randrange(len(lines))
+    name = odds.choice(list(g.lines[at]))
+    lines[at] = b"{" + encoded({name: "forged"})[1:-1] + b"," + lines[at][1:]
+    return lines
+
+
+WAYS: tuple[Callable[[Genuine, Odds], Lines | list[bytes]], ...] = (
+    edited, edited_inside, said_twice, deleted, inserted, reordered, swapped,
     truncated, truncated_with_its_mark, rewritten, rewritten_and_signed, rolled_back, mark_edited,
 )  # fmt: skip
 

@@ -10,14 +10,12 @@ from typing import Any
 
 import apsw
 import httpx2
-import uvicorn
 
-from reference_gateway.app import Gateway as App
-from reference_gateway.app import Options
 from reference_gateway.canonical import arguments_digest
 from reference_gateway.store.sqlite import SqliteStore
-from torture._bench import TOKEN, Gateway, Person, call, client, outcome, provider
+from torture._bench import Gateway, Person, call, client, outcome, provider
 from torture._faulty import FaultyVfs, faulty
+from torture._served import served
 from torture.figures import Figures, Scale
 
 SEED = 20261201
@@ -32,34 +30,18 @@ def run(scale: Scale) -> list[Figures]:
     return [Figures("no dispatch without a durable intent while the disk fails", calls, violations, control, notes)]
 
 
-class Served(Gateway):
-    """The gateway's application inside this process, where its disk can be made to fail."""
-
-    def __init__(self, port: int) -> None:
-        self.operator, self.mcp = f"http://127.0.0.1:{port}/operator/v1", f"http://127.0.0.1:{port}/mcp"
-
-
 async def _faults(calls: int, *defects: str) -> tuple[int, tuple[str, ...]]:
     with tempfile.TemporaryDirectory(prefix="torture-sink-") as name, faulty(f"torture-sink-{len(defects)}") as vfs:
         store = SqliteStore(Path(name) / "gateway.db", vfs=vfs.name)
         store.open()
         try:
-            app = App(Options(operator_token=TOKEN, allow_loopback=True, defects=defects), store, lambda: None)
-            config = uvicorn.Config(app.asgi(), port=0, log_level="critical", http="h11", ws="none", lifespan="on", access_log=False)
-            server = uvicorn.Server(config)
-            serving = asyncio.create_task(server.serve())
-            while not server.started:
-                await asyncio.sleep(0.01)
-            try:
-                gateway = Served(server.servers[0].sockets[0].getsockname()[1])
-                async with provider() as counter, client() as http:
+            async with provider() as counter, client() as http, served(store, defects) as gateway:
+                try:
                     await Person(http, gateway).connect("t", counter, "allowed")
                     answers = await _calls(http, gateway, vfs, calls)
-                    return await _judged(store, counter.seen, answers, http, gateway, vfs)
-            finally:
-                vfs.fails = lambda what: None
-                server.should_exit = True
-                await serving
+                    return await _judged(store, counter.seen, answers, http, gateway)
+                finally:
+                    vfs.fails = lambda what: None
         finally:
             store.close()
 
@@ -83,9 +65,7 @@ async def _calls(http: httpx2.AsyncClient, gateway: Gateway, vfs: FaultyVfs, cal
     return outcomes
 
 
-async def _judged(
-    store: SqliteStore, seen: Any, outcomes: list[str], http: httpx2.AsyncClient, gateway: Gateway, vfs: FaultyVfs
-) -> tuple[int, tuple[str, ...]]:
+async def _judged(store: SqliteStore, seen: Any, outcomes: list[str], http: httpx2.AsyncClient, gateway: Gateway) -> tuple[int, tuple[str, ...]]:
     token = await Person(http, gateway).run("t")
     recovered = outcome(await call(http, gateway, token, {"id": "after"})) == "success"
     records: list[dict[str, Any]] = []

@@ -105,8 +105,15 @@ class CallWaiting(Verb[Params]):
         answer = await stage.target.decide(stage.tenant, approval, approve=yes, by=params.as_, reason="")
         stage.emit(
             ApprovalRecord(
-                item=stage.item, phase=phase, step=step.id, decision=params.meanwhile, seq=started, ended_seq=stage.sequencer.next(),
-                approval=dict(answer.get("approval") or {}), result=answer.get("result"), error=answer.get("error"),
+                item=stage.item,
+                phase=phase,
+                step=step.id,
+                decision=params.meanwhile,
+                seq=started,
+                ended_seq=stage.sequencer.next(),
+                approval=dict(answer.get("approval") or {}),
+                result=answer.get("result"),
+                error=answer.get("error"),
             )
         )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from harness.action.base import Done, Stage
+from harness.action.call import During, meanwhile
 from harness.errors import ContractBroken, Untestable
 from harness.model.evidence import ApprovalRecord, ClientExchange, Phase
 from harness.model.scenario import Step
@@ -22,7 +24,7 @@ async def repeated(stage: Stage, call: ClientExchange) -> Mapping[str, Any]:
     return {"result": answer.result, "error": answer.error.model_dump() if answer.error else None}
 
 
-async def decide(stage: Stage, step: Step, waiting: str, phase: Phase, *, approve: bool, by: str, reason: str) -> Done:
+async def decide(stage: Stage, step: Step, waiting: str, phase: Phase, *, approve: bool, by: str, reason: str, during: During | None = None) -> Done:
     """Waits until the decision is carried out; the stored result is what captures read.
 
     Where a gateway does not carry out what was approved, the agent repeats the identical call, as part of this very step.
@@ -38,7 +40,10 @@ async def decide(stage: Stage, step: Step, waiting: str, phase: Phase, *, approv
     if approve and call is not None:
         await stage.admit(call.connection, call.tool, call.arguments or {}, phase)
     started = stage.sequencer.next()
-    answer = await stage.target.decide(stage.tenant, str(approval), approve=approve, by=by, reason=reason)
+    deciding = asyncio.ensure_future(stage.target.decide(stage.tenant, str(approval), approve=approve, by=by, reason=reason))
+    if during is not None and call is not None:
+        await meanwhile(stage, call.connection, call.tool, during, deciding)
+    answer = await deciding
     if call is not None and approve and not stage.target.executes_on_approval:
         answer = {**answer, **await repeated(stage, call)}
     stage.emit(

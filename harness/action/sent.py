@@ -73,6 +73,7 @@ async def run_of_its_own(stage: Stage, task: str, **how: str) -> AsyncIterator[t
     made = await setting(stage.target).operate(stage.tenant, "start_run", body=body)
     if made.refused or not isinstance(made.body, dict):
         raise HarnessError(f"a run of its own could not be made: {made.refused}", where="POST /runs", fix="see gateway.log")
+    stage.control("run_of_its_own", {"run": made.body["run"], "task": task}, phase="steps")
     run, headers = str(made.body["run"]), {"Authorization": f"Bearer {made.body['token']}"}
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the gateway under test is plain HTTP on loopback
     async with (

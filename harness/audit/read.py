@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,11 @@ from harness.model.digest import NotCanonical, canonical_text, loads_exact
 
 KIND = "checkpoint/v1"
 LARGEST = 1 << 30
-LONGEST_LINE = 1 << 20
+"""Bytes of one file. A log that is larger is exported, and verified, in parts (`read_begun`)."""
+LONGEST_LINE = 1 << 24
+"""Bytes of one record. The longest that anybody can make a gateway write names what stood in a request of 4 MiB, three bytes for each of it
+when it is escaped."""
+LONGEST_MARK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +87,41 @@ def parse_marks(content: bytes, where: str) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
+def read_begun(after: str, kept: Sequence[Mark]) -> Mark | None:
+    """The checkpoint that a part of a log begins after; None for a log from its beginning.
+
+    `after`: the number of a record that one of `kept` is of, or a file whose last line is the checkpoint: the export of the part before, or
+    checkpoints that a gateway kept. Raises LoadError.
+    """
+    if not after.isascii() or not after.isdecimal():
+        return _last_mark(Path(after))
+    seq = int(after[:20])
+    found = next((mark for mark in reversed(kept) if mark.seq == seq), None)
+    if found is None and seq:
+        fix = "give --checkpoints with a checkpoint of that record, or a file that ends with one"
+        raise LoadError(f"there is no checkpoint of record {seq}", where="--after", fix=fix)
+    return found if seq else None
+
+
+def _last_mark(path: Path) -> Mark:
+    try:
+        with path.open("rb") as content:
+            content.seek(max(path.stat().st_size - LONGEST_MARK, 0))
+            lines = _lines(content.read(), keep_unended=False)
+    except OSError as error:
+        raise LoadError(f"cannot be read: {error.strerror}", where=str(path), fix="name a readable file, or a record's number") from error
+    found = _object(lines[-1]) if lines else None
+    mark = _mark(found, len(lines)) if found is not None and found.get("kind") == KIND else None
+    if mark is None:
+        raise LoadError("it does not end with a checkpoint", where=str(path), fix="give the export of the part before, or kept checkpoints")
+    return mark
+
+
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > LARGEST:
-            raise LoadError(f"larger than {LARGEST >> 20} MiB", where=str(path), fix="export the log in a form that can be read here")
+            fix = "export the log in parts (GET /audit/export?after=N&until=M) and verify each with --after"
+            raise LoadError(f"larger than {LARGEST >> 20} MiB", where=str(path), fix=fix)
         return path.read_bytes()
     except OSError as error:
         raise LoadError(f"cannot be read: {error.strerror}", where=str(path), fix="name a readable file") from error
@@ -102,7 +137,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     if len(line) > LONGEST_LINE:
         return None
     try:
-        found = loads_exact(line)
+        found = loads_exact(line, unique=True)
     except (ValueError, UnicodeDecodeError):
         return None
     return found if isinstance(found, dict) else None

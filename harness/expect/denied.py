@@ -49,6 +49,11 @@ class Denied(Kind[Params]):
             )
         if not looks_refused(call):
             found.append(self.finding(place, "the refused call looks like a success to the agent", expected="isError true, or a JSON-RPC error"))
+        trail = view.trail_of(call)
+        if trail and trail[-1].get("reason") != params.value:
+            found.append(
+                self.finding(place, f"the audit gives another reason for refusing {call.tool}", expected=params.value, actual=trail[-1].get("reason"))
+            )
         dispatched = len(view.dispatches_of(place.step))
         if dispatched:
             found.append(self.finding(place, f"{call.tool} was refused and yet reached the provider", expected=0, actual=dispatched))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import model_validator
+
 from harness.expect.base import Kind, Place, Specimen
 from harness.expect.scene import ITEM, Scene
 from harness.expect.view import View
@@ -13,9 +15,20 @@ from harness.model.location import Frozen
 
 
 class Params(Frozen):
-    """`redeclared`: a new channel of the same session, with the whole tool list. `refused`: nothing came through."""
+    """`redeclared`: a new channel of the same session, with the tools that the run may see now, all of them and no others. `refused`:
+    nothing came through. `without`: a tool, as the agent knows it, that was declared before and must not be any more."""
 
-    value: Literal["redeclared", "refused"]
+    is_: Literal["redeclared", "refused"]
+    without: str | None = None
+
+    model_config = Frozen.model_config | {"populate_by_name": True}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spellings(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {"is_" if name in ("value", "is") else name: given for name, given in value.items()}
+        return value
 
 
 class Relayed(Kind[Params]):
@@ -29,11 +42,13 @@ class Relayed(Kind[Params]):
         told = [c.data for c in view.controls("relay") if c.step == place.step and isinstance(c.data, dict)]
         if not told:
             return [self.finding(place, "the step did nothing to a relay", severity="error", fix="use the verb relay")]
-        wrong = _not_refused(told[-1]) if params.value == "refused" else _not_redeclared(told[-1])
+        if params.is_ == "redeclared" and not isinstance(told[-1].get("visible"), list):
+            return [self.finding(place, "nothing is known of what the run may see", severity="error", fix="use it at relay: resume")]
+        wrong = _not_refused(told[-1]) if params.is_ == "refused" else _not_redeclared(told[-1], params.without)
         if not wrong:
             return []
         fix = "a channel serves one run, and declares its tools when it opens"
-        return [self.finding(place, wrong, expected=params.value, actual=told[-1], fix=fix)]
+        return [self.finding(place, wrong, expected=params.is_, actual=told[-1], fix=fix)]
 
     def specimens(self) -> tuple[Specimen, Specimen]:
         good, bad = Scene(), Scene()
@@ -51,13 +66,23 @@ def _not_refused(told: dict[str, Any]) -> str:
     return "" if told.get("refused") == "channel_of_other_run" else f"the channel did not refuse: {told.get('refused')!r}"
 
 
-def _not_redeclared(told: dict[str, Any]) -> str:
+def _not_redeclared(told: dict[str, Any], without: str | None) -> str:
     welcome = told.get("welcome") or {}
     if not welcome:
         return f"the relay did not take the session back: {told.get('refused')!r}"
     if not welcome.get("replaces") or welcome.get("replaces") == welcome.get("session"):
         return "the new channel does not say which declaration it replaces"
-    return "" if told.get("tools") else "the new channel declared no tools"
+    declared, visible, before = (set(told.get(name) or ()) for name in ("tools", "visible", "before"))
+    if not declared:
+        return "the new channel declared no tools"
+    if extra := sorted(declared - visible):
+        return f"the new channel declared what the run may not see now: {', '.join(extra[:5])}"
+    unreadable = welcome.get("unreadable") or 0  # names that no model could spell are left out, and counted
+    if len(lacking := sorted(visible - declared)) != unreadable:
+        return f"the new channel did not declare all that the run may see now: {', '.join(lacking[:5])}"
+    if without is not None and without not in before:
+        return f"{without} was not declared before, so nothing shows that the declaration changed"
+    return f"{without} is declared still" if without in declared else ""
 
 
 KIND = Relayed()

@@ -30,10 +30,11 @@ PLACE: Mapping[str, Any] = {
         "shared": [],
         "working_directory": "/agent/work",
         "network_bytes": {"lo": 0},
+        "descriptors": ["0 /dev/null", "1 /dev/null", "2 pipe", "3 script", "5 channel"],
     },
     "seconds": 1.1,
     "search": {
-        "looked_for": ["mem0", "run-token"],
+        "looked_for": ["mem0", "operator-token", "run-token"],
         "environment": _NOTHING,
         "files": {"scanned": 70, **_NOTHING},
         "memory": {**_NOTHING, "skipped": 0, "control_seen": True},
@@ -50,6 +51,7 @@ PLACE: Mapping[str, Any] = {
             "processes": [1],
             "mounts": ["/ tmpfs", "/agent/work tmpfs", "/proc proc"],
             "network": {"interfaces": {"lo": 0}, "routes": 0},
+            "descriptors": ["/dev/null", "/dev/null", "pipe", "socket", "socket"],
         },
         "outside": {
             "environment": {"names": ["PLANTED_CONTROL"], "planted": True, "found": ["planted"]},

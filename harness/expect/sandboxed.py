@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from harness.expect.base import Kind, Place, Specimen
@@ -15,6 +16,11 @@ from harness.model.location import Frozen
 Word = Literal["isolated", "unreachable", "clean", "as_told", "removed"]
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 Facts = Mapping[str, Any]
+GIVEN = frozenset({"script", "channel"})
+"""Sockets that the agent was handed, by their inodes; one of each at most."""
+STREAMS = frozenset({("0", "/dev/null"), ("1", "/dev/null"), ("2", "pipe")})
+SEEN_INSIDE = Counter({"/dev/null": 2, "pipe": 1, "socket": len(GIVEN)})
+"""What these are to the probe, which knows no inodes."""
 
 
 class Params(Frozen):
@@ -40,6 +46,8 @@ class Sandboxed(Kind[Params]):
             return [self.finding(place, "nothing is known of the agent's place", severity="error", fix=fix)]
         try:
             found = list(CHECKS[params.value](told[-1]))
+            if params.value == "clean":
+                found += unsearched(told[-1], view.providers)
         except (KeyError, TypeError) as error:
             return [self.finding(place, f"the report on the place is not whole: {error!r}", severity="error")]
         return [
@@ -88,6 +96,18 @@ def isolated(told: Facts) -> Check:
         yield f"the root is not one of its own: {inside['mounts'][:10]}", False
     if special := inside["files"]["special"]:
         yield f"there are sockets or devices inside: {special[:5]}", False
+    yield from descriptors(told)
+
+
+def descriptors(told: Facts) -> Check:
+    """What the agent holds open: standard streams that lead nowhere, its script and its channel. Whatever else is open was given to it."""
+    held = [str(each).partition(" ") for each in told["outside"]["descriptors"]]
+    given = Counter(what for number, _, what in held if what in GIVEN)
+    strange = [f"{number} {what}" for number, _, what in held if what not in GIVEN and (number, what) not in STREAMS]
+    if strange or any(count > 1 for count in given.values()):
+        yield f"the agent holds open what it was not given: {strange[:5] or sorted(given.elements())}", False
+    if extra := sorted((Counter(told["probe"]["inside"]["descriptors"]) - SEEN_INSIDE).elements()):
+        yield f"the probe inside finds open what nobody gave it: {extra[:5]}", False
 
 
 def unreachable(told: Facts) -> Check:
@@ -103,16 +123,21 @@ def unreachable(told: Facts) -> Check:
         yield f"there is a network besides a loopback of its own: {sorted(interfaces)}", False
     if told["outside"]["network_bytes"].get("lo") and "net" not in told["outside"]["shared"]:
         yield "bytes went over the network of the place before the probe", False
+    elsewhere = any(str(each).partition(" ")[2] == "socket" for each in told["outside"]["descriptors"])
+    if elsewhere or inside["descriptors"].count("socket") > len(GIVEN):
+        yield "the agent holds a socket that leads elsewhere than to its script and its channel", False
 
 
 def clean(told: Facts) -> Check:
     inside, search = told["probe"]["inside"], told["search"]
-    if len(search["looked_for"]) < 2:
-        yield "no secrets were looked for", True
+    if "run-token" not in search["looked_for"]:
+        yield "the token of the run was not looked for", True
     if not search["memory"]["control_seen"] or not told["traffic"]["control_seen"] or not told["traffic"]["whole"]:
         yield "the search does not find what was certainly there", True
     if search["memory"]["skipped"] or inside["memory"]["skipped"] or inside["files"]["unreadable"]:
         yield "not all of the memory or files could be read", True
+    if any(descriptors(told)):
+        yield "what the agent holds open besides its script and its channel was not searched", True
     for where in ("environment", "files", "memory"):
         if search[where]["found"]:
             yield f"{', '.join(search[where]['found'])} in the {where} of the place", False
@@ -123,6 +148,12 @@ def clean(told: Facts) -> Check:
             yield f"{', '.join(told[where]['found'])} in the {where.replace('_', ' ')} of the place", False
     if names := inside["environment"]["names"]:
         yield f"the environment is not empty: {', '.join(names)}", False
+
+
+def unsearched(told: Facts, connections: Iterable[str]) -> Check:
+    """A search that was not told the credentials of the run's connections finds none of them, and proves nothing."""
+    if missing := sorted(set(connections) - set(told["search"]["looked_for"])):
+        yield f"the credentials of {', '.join(missing)} were not looked for", True
 
 
 def as_told(told: Facts) -> Check:

@@ -172,7 +172,7 @@ class Scene:
                 "event": row.event,
                 "outcome": row.outcome,
                 "decision": row.decision,
-                "reason": sorted(row.reasons)[0],
+                "reason": said if (said := client.said.get("reason")) in row.reasons else sorted(row.reasons)[0],
                 "tool": client.tool,
                 "connection": client.connection,
                 "invocation": client.said.get("invocation"),

@@ -21,10 +21,14 @@ class NotCanonical(ValueError):
     """The value has no canonical text: a number that a double cannot carry, a lone surrogate, a key that is no string."""
 
 
-def loads_exact(text: str | bytes | bytearray) -> Any:
-    """Parse JSON keeping every integer exact. Raises ValueError (NaN, Infinity, bad text, nesting too deep for the parser)."""
+def loads_exact(text: str | bytes | bytearray, *, unique: bool = False) -> Any:
+    """Parse JSON keeping every integer exact. Raises ValueError (NaN, Infinity, bad text, nesting too deep for the parser).
+
+    `unique`: also for an object that names a member twice. What is said twice has no one reading, so it proves nothing.
+    """
+    pairs = _members if unique else None
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=pairs)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except json.JSONDecodeError:
@@ -32,7 +36,7 @@ def loads_exact(text: str | bytes | bytearray) -> Any:
     except ValueError as problem:
         if "integer string conversion" not in str(problem):
             raise
-        return json.loads(text, parse_constant=_refuse_constant, parse_int=_wide_int)
+        return json.loads(text, parse_constant=_refuse_constant, parse_int=_wide_int, object_pairs_hook=pairs)
 
 
 def canonical_text(value: Any) -> str:
@@ -148,6 +152,13 @@ def _float_text(value: float) -> str:
 
 def _wide_int(text: str) -> int | Decimal:
     return int(text) if len(text) <= _MAX_INT_DIGITS else Decimal(text)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object names a member twice")
+    return found
 
 
 def _refuse_constant(name: str) -> Any:

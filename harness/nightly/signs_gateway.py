@@ -11,7 +11,8 @@ from harness.model.evidence import ApprovalRecord, ClientExchange
 from harness.model.exchange import ProviderExchange
 from harness.nightly.case import Case, at_tap, essence
 
-OWN_WORD = frozenset({"audit-altered", "audit-incomplete", "name-unmapped", "access-not-restored", "no-secret"})
+LOG = frozenset({"audit-altered", "audit-sequence-broken", "audit-chain-broken", "audit-unattributed", "audit-incomplete"})
+OWN_WORD = LOG | {"name-unmapped", "access-not-restored", "no-secret"}
 """Findings that no provider can cause."""
 PROMISED_TIMEOUT_MS = 10_000
 HASTE = 0.8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 from typing import Any
 
@@ -51,6 +52,8 @@ class Witnessed:
 
     def __init__(self) -> None:
         self.near, self._near = socket.socketpair()
+        self.inode = os.fstat(self.near.fileno()).st_ino
+        """By which the kernel names the agent's end."""
         self._far, self.far = socket.socketpair()
         for sock in (self._near, self._far):
             sock.setblocking(False)

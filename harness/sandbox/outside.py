@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.cassette.redact import spellings
 from harness.sandbox.agent import NAMESPACES
+from harness.sandbox.probe import NULL, swallows
 
 LARGEST = 256_000_000
 _MAPPED = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+\s*(.*)")
@@ -53,6 +54,21 @@ def identity(pid: int) -> dict[str, Any]:
         "children": (Path("/proc") / str(pid) / "task" / str(pid) / "children").read_text().split(),
         "network_bytes": _carried(pid),
     }
+
+
+def descriptors(pid: int, known: Mapping[int, str]) -> list[str]:
+    """What the process holds open, as "number what": sockets by name where their inode is known, everything else as the kernel shows it."""
+    found = []
+    for number in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):
+        link = f"/proc/{pid}/fd/{number}"
+        try:
+            target = NULL if swallows(os.stat(link)) else os.readlink(link)
+        except FileNotFoundError:
+            continue  # closed meanwhile
+        kind, _, inode = target.partition(":[")
+        named = known.get(int(inode.rstrip("]"))) if kind == "socket" else None
+        found.append(f"{number} {named or (kind if inode else target)}")
+    return found
 
 
 def _carried(pid: int) -> dict[str, int]:

@@ -19,7 +19,7 @@ from harness.errors import Untestable
 from harness.sandbox import channel
 from harness.sandbox.agent import digest, runner_digest
 from harness.sandbox.frames import Torn
-from harness.sandbox.outside import identity, remains
+from harness.sandbox.outside import descriptors, identity, remains
 from harness.sandbox.runtime import Runtime, runtime
 
 USER, UID, OUTSIDE_UID = "agent", 1000, 61184
@@ -38,6 +38,7 @@ class Place:
         self._environment = dict(environment)
         self._share = list(share)
         self._script, self._inner = socket.socketpair()
+        self._known = {os.fstat(self._inner.fileno()).st_ino: "script"}
         self._script.setblocking(False)
         self._turn = asyncio.Lock()
         self._folder = Path(tempfile.mkdtemp(prefix="place-"))
@@ -135,8 +136,10 @@ class Place:
             "interpreter_digest": digest(self._runtime.interpreter),
         }
 
-    def seen(self) -> dict[str, Any]:
-        return identity(self.pid)
+    def seen(self, channels: Sequence[int] = ()) -> dict[str, Any]:
+        """As the kernel tells it. `channels`: inodes of the sockets that the agent was handed."""
+        known = {**self._known, **dict.fromkeys(channels, "channel")}
+        return {**identity(self.pid), "descriptors": descriptors(self.pid, known)}
 
     async def remove(self) -> dict[str, Any]:
         """Ends the agent, takes the folder away, and looks whether anything is left."""

@@ -22,6 +22,7 @@ SHAPES = (
 FILE_LIMIT = 64_000_000
 VIRTUAL = ("/proc", "/sys")
 CONNECT_WITHIN_S = 2.0
+NULL = "/dev/null"
 MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+\s*(.*)")
 
 
@@ -131,6 +132,10 @@ def memory() -> dict[str, Any]:
     return {"bytes": scanned, "skipped": skipped, "found": sorted(kinds), "files_mapped": sorted(files_mapped)}
 
 
+def swallows(status: os.stat_result) -> bool:
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == os.makedev(1, 3)
+
+
 def processes() -> list[int]:
     return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
 
@@ -154,11 +159,13 @@ def network() -> dict[str, Any]:
 
 
 def descriptors() -> list[str]:
-    """What the open descriptors are, without the one that lists them."""
+    """What the open descriptors are, without the one that lists them. The device that swallows everything is known by its number: its name
+    belongs to a root that is gone."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
-            found.append(os.readlink(f"/proc/self/fd/{name}").partition(":")[0])
+            null = swallows(os.fstat(int(name)))
+            found.append(NULL if null else os.readlink(f"/proc/self/fd/{name}").partition(":")[0])
         except OSError:
             continue
     return sorted(found)

@@ -126,7 +126,7 @@ class SandboxSession:
         """Everything that is known of the place, from inside and from outside."""
         needles = Needles(self.secrets)
         traffic = b"".join(bytes(wire.traffic) for wire in self._channels)
-        seen = self.place.seen()
+        seen = self.place.seen([wire.inode for wire in self._channels[-1:]])
         found = search(self.place.pid, needles, self.canary.encode())
         inside = await self.place.ask({"do": "about"})
         seconds = round(SystemClock().monotonic() - self.place.began, 3)

@@ -77,7 +77,7 @@ class OpenExchange:
         if not body:
             return
         try:
-            self.message = loads_exact(body)
+            self.message = loads_exact(body, unique=True)
         except ValueError:
             return
         if isinstance(self.message, list) and any(isinstance(item, dict) and "jsonrpc" in item for item in self.message):

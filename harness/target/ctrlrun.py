@@ -203,12 +203,25 @@ def policy_text(connection: str, policy: Mapping[str, Mapping[str, str]]) -> str
 
 
 def lines(path: Any) -> list[dict[str, Any]]:
-    """One JSON object a line; none before the first call. A torn last line is left out: it is still being written."""
+    """One JSON object a line; none before the first call. A torn last line is left out: it is still being written.
+
+    Raises Untestable for a line that is anything else: what could be read as two records, or as none, is no record of anything.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in text.split("\n")[:-1] if line.strip()]
+    return [_record(line, f"{path.name}:{number}") for number, line in enumerate(text.split("\n")[:-1], start=1) if line.strip()]
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Untestable("a line of its log is not exactly one record", where=where, fix="look who writes to that file")
+    return found
 
 
 TARGET = CtrlRun()

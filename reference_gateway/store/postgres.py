@@ -24,7 +24,7 @@ WRITERS = 0x67_61_74_65
 """Advisory lock of whoever writes."""
 INSTANCES = 0x69_6E_73_74
 """First half of the advisory locks of living processes; the second is their number."""
-BUSY_MS = 10_000
+BUSY_MS = 2_000
 CONNECT_S = 10
 _SETTINGS = (f"SET lock_timeout = {BUSY_MS}", "SET synchronous_commit = on", "SET client_min_messages = warning", "SET timezone = 'UTC'")
 
@@ -49,6 +49,10 @@ class PostgresStore(SqlStore):
     @property
     def kind(self) -> str:
         return "postgresql"
+
+    @property
+    def instance(self) -> int:
+        return self._instance
 
     @property
     def version(self) -> str:
@@ -85,14 +89,17 @@ class PostgresStore(SqlStore):
         self._connection = connection
 
     def _live(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        """Take this process's number, and the lock that says it lives. After a lost connection the number stays the same."""
+        """Take this process's number, and the lock that says it lives. After a lost connection the number stays the same.
+
+        The lock is shared, so that a new connection need not wait for the server to notice that the old one is gone.
+        """
         if not self._instance:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
                 connection.execute("CREATE SEQUENCE IF NOT EXISTS gateway_instances")
                 row = connection.execute("SELECT nextval('gateway_instances')").fetchone()
             self._instance = int(row[0]) if row else 1
-        connection.execute("SELECT pg_advisory_lock(%s, %s)", (INSTANCES, self._instance))
+        connection.execute("SELECT pg_advisory_lock_shared(%s, %s)", (INSTANCES, self._instance))
         connection.execute(sql.SQL("SET gateway.instance = {}").format(sql.Literal(str(self._instance))))
 
     def _prepare(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:

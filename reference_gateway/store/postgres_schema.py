@@ -35,6 +35,10 @@ STEPS: tuple[str, ...] = (
         $$ BEGIN NEW.instance := current_setting('gateway.instance')::bigint; RETURN NEW; END $$;
     CREATE TRIGGER approval_taken_by BEFORE UPDATE OF state ON approvals FOR EACH ROW EXECUTE FUNCTION approval_taken_by();
     """,
+    """
+    CREATE TABLE counters (name TEXT COLLATE "C" PRIMARY KEY, last BIGINT NOT NULL);
+    ALTER TABLE connections ADD COLUMN revision BIGINT NOT NULL DEFAULT 0;
+    """,
 )
 
 VERSION = len(STEPS)

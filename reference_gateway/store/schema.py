@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# `instance` says which process wrote a row that a crash could leave unfinished, `revision` when a connection was last stored.
 STEPS: tuple[str, ...] = (
     """
     CREATE TABLE audit (
@@ -35,6 +36,12 @@ STEPS: tuple[str, ...] = (
     """
     CREATE TABLE settings (tenant TEXT NOT NULL, name TEXT NOT NULL, doc TEXT NOT NULL,
         PRIMARY KEY (tenant, name)) STRICT, WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE counters (name TEXT PRIMARY KEY, last INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    ALTER TABLE connections ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE audit ADD COLUMN instance INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE approvals ADD COLUMN instance INTEGER NOT NULL DEFAULT 0;
     """,
 )
 

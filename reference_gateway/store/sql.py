@@ -17,6 +17,7 @@ from reference_gateway.packing import packed
 from reference_gateway.store.base import AUDIT_PAGE, GENESIS, Document
 
 _UPSERT_DOC = " ON CONFLICT (tenant, name) DO UPDATE SET doc = excluded.doc"
+_CONNECTIONS = "connections"
 
 
 def _dump(doc: Document) -> str:
@@ -39,6 +40,17 @@ class SqlStore(ABC):
     def _run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """One statement. Raises StoreError."""
 
+    @property
+    @abstractmethod
+    def instance(self) -> int:
+        """The number of this process among all that ever had the store open."""
+
+    def _counted(self, name: str) -> int:
+        rows = self._run(
+            "INSERT INTO counters (name, last) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET last = counters.last + 1 RETURNING last", name
+        )
+        return int(rows[0][0])
+
     def _doc(self, sql: str, *values: Any) -> Document | None:
         rows = self._run(sql, *values)
         return _load(rows[0][0]) if rows else None
@@ -58,8 +70,8 @@ class SqlStore(ABC):
                 previous = hashlib.sha256(canonical_bytes(full)).hexdigest()
                 full["hash"] = previous
                 self._run(
-                    "INSERT INTO audit (seq, tenant, run, invocation, event, hash, record) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    *(seq, full["tenant"], full.get("run"), full.get("invocation"), full["event"], previous, _dump(full)),
+                    "INSERT INTO audit (seq, tenant, run, invocation, event, hash, record, instance) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    *(seq, full["tenant"], full.get("run"), full.get("invocation"), full["event"], previous, _dump(full), self.instance),
                 )
                 done.append(full)
         return done
@@ -73,13 +85,9 @@ class SqlStore(ABC):
         rows = self._run("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
         return (int(rows[0][0]), str(rows[0][1])) if rows else (0, GENESIS)
 
+    @abstractmethod
     def audit_unfinished(self) -> list[Document]:
-        # Read off the index of calls alone, in one pass: a start must not take the longer the more calls there were.
-        return self._docs(
-            "SELECT record FROM audit WHERE seq IN (SELECT min(seq) FROM audit"
-            " WHERE event IN ('call_started', 'call_completed', 'call_failed') GROUP BY invocation"
-            " HAVING count(CASE WHEN event <> 'call_started' THEN 1 END) = 0) ORDER BY seq"
-        )
+        """See `store.base.Store`."""
 
     # tenants and connections
 
@@ -103,23 +111,39 @@ class SqlStore(ABC):
         rows = self._run(f"SELECT tenant, doc FROM settings WHERE substr(name, 1, ?) = ?{where} ORDER BY tenant, name", len(prefix), prefix, *values)
         return [(str(row[0]), _load(row[1])) for row in rows]
 
-    def connection_put(self, tenant: str, name: str, doc: Document) -> None:
-        self._run(
-            f"INSERT INTO connections (tenant, name, doc) VALUES (?, ?, ?){_UPSERT_DOC}",
-            tenant,
-            name,
-            _dump({**doc, "tenant": tenant, "name": name}),
-        )
+    def connection_put(self, tenant: str, name: str, doc: Document) -> int:
+        with self.transaction():
+            revision = self._counted(_CONNECTIONS)
+            self._run(
+                "INSERT INTO connections (tenant, name, doc, revision) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (tenant, name) DO UPDATE SET doc = excluded.doc, revision = excluded.revision",
+                *(tenant, name, _dump({**doc, "tenant": tenant, "name": name}), revision),
+            )
+        return revision
 
     def connection_get(self, tenant: str, name: str) -> Document | None:
-        return self._doc("SELECT doc FROM connections WHERE tenant = ? AND name = ?", tenant, name)
+        found = self._connections(" AND tenant = ? AND name = ?", tenant, name)
+        return found[0] if found else None
 
     def connection_delete(self, tenant: str, name: str) -> bool:
-        return bool(self._run("DELETE FROM connections WHERE tenant = ? AND name = ? RETURNING 1", tenant, name))
+        with self.transaction():
+            self._counted(_CONNECTIONS)
+            return bool(self._run("DELETE FROM connections WHERE tenant = ? AND name = ? RETURNING 1", tenant, name))
 
     def connections(self, tenant: str | None = None) -> list[Document]:
         where, values = _where(tenant=tenant)
-        return self._docs(f"SELECT doc FROM connections WHERE TRUE{where} ORDER BY tenant, name", *values)
+        return self._connections(where, *values)
+
+    def _connections(self, where: str, *values: Any) -> list[Document]:
+        rows = self._run(f"SELECT doc, revision FROM connections WHERE TRUE{where} ORDER BY tenant, name", *values)
+        return [{**_load(row[0]), "revision": int(row[1])} for row in rows]
+
+    def connections_revision(self) -> int:
+        rows = self._run("SELECT last FROM counters WHERE name = ?", _CONNECTIONS)
+        return int(rows[0][0]) if rows else 0
+
+    def connection_revisions(self) -> dict[tuple[str, str], int]:
+        return {(str(row[0]), str(row[1])): int(row[2]) for row in self._run("SELECT tenant, name, revision FROM connections")}
 
     # secrets: opaque to the store
 
@@ -179,8 +203,9 @@ class SqlStore(ABC):
 
     def approval_put(self, doc: Document) -> None:
         self._run(
-            "INSERT INTO approvals (id, tenant, run, tool_key, digest, state, expires_at, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(doc["id"], doc["tenant"], doc["run"], doc["tool_key"], doc["arguments_digest"], doc["state"], doc["expires_at"], _dump(doc)),
+            "INSERT INTO approvals (id, tenant, run, tool_key, digest, state, expires_at, doc, instance) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(doc["id"], doc["tenant"], doc["run"], doc["tool_key"], doc["arguments_digest"], doc["state"], doc["expires_at"]),
+            *(_dump(doc), self.instance),
         )
 
     def approval_get(self, tenant: str | None, approval: str) -> Document | None:
@@ -194,17 +219,19 @@ class SqlStore(ABC):
     def approvals_due(self, instant: str) -> list[Document]:
         return self._docs("SELECT doc FROM approvals WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at, ord", instant)
 
+    @abstractmethod
     def approvals_orphaned(self) -> list[Document]:
-        return self.approvals(None, state="executing")
+        """See `store.base.Store`."""
 
     def approval_find(self, run: str, tool_key: str, digest: str) -> Document | None:
-        return self._doc(
-            "SELECT doc FROM approvals WHERE run = ? AND tool_key = ? AND digest = ? ORDER BY ord DESC LIMIT 1", run, tool_key, digest
-        )
+        return self._doc("SELECT doc FROM approvals WHERE run = ? AND tool_key = ? AND digest = ? ORDER BY ord DESC LIMIT 1", run, tool_key, digest)
 
     def approval_transition(self, approval: str, from_state: str, to_state: str, **changes: Any) -> bool:
         with self.transaction():
-            won = self._run("UPDATE approvals SET state = ? WHERE id = ? AND state = ? RETURNING doc", to_state, approval, from_state)
+            won = self._run(
+                "UPDATE approvals SET state = ?, instance = ? WHERE id = ? AND state = ? RETURNING doc",
+                *(to_state, self.instance, approval, from_state),
+            )
             if not won:
                 return False
             doc = {**_load(won[0][0]), **changes, "state": to_state}

@@ -15,14 +15,16 @@ from typing import Any
 import apsw
 
 from reference_gateway.store import schema
-from reference_gateway.store.base import StoreError
-from reference_gateway.store.sql import SqlStore
+from reference_gateway.store.base import Document, StoreError
+from reference_gateway.store.living import Living
+from reference_gateway.store.sql import SqlStore, _load
 
 # Earlier releases can corrupt a write-ahead log that several connections reset at once.
 _FIXED_RELEASES = ((3, 51, 3),)
 _FIXED_BACKPORTS = ((3, 50, 7), (3, 44, 6))
 _BUSY_MS = 2000
 _FILE_MODE = 0o600
+_NEXT_INSTANCE = "INSERT INTO counters (name, last) VALUES ('instances', 1) ON CONFLICT (name) DO UPDATE SET last = counters.last + 1 RETURNING last"
 
 
 def wal_is_safe(release: str) -> bool:
@@ -41,6 +43,12 @@ class SqliteStore(SqlStore):
         self._connection: apsw.Connection | None = None
         self._lock = threading.RLock()
         self._depth = 0
+        self._instance = 0
+        self._living = Living(self._path) if vfs is None else None  # on a file layer of its own there is nobody else
+
+    @property
+    def instance(self) -> int:
+        return self._instance
 
     @property
     def kind(self) -> str:
@@ -71,6 +79,13 @@ class SqliteStore(SqlStore):
             ) from error
         try:
             self._prepare(connection)
+            if self._living is not None:
+                self._living.begin(self._instance)
+        except OSError as error:
+            connection.close()
+            raise StoreError(
+                "store_unwritable", f"no file can be made beside the store: {_reason(error)}", where=self._path, fix="free or mend the disk"
+            ) from error
         except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError) as error:
             connection.close()
             raise StoreError(
@@ -109,6 +124,7 @@ class SqliteStore(SqlStore):
             for number in range(found, schema.VERSION):
                 connection.execute(schema.STEPS[number])
             connection.execute(f"PRAGMA user_version={schema.VERSION}")
+            self._instance = int(connection.execute(_NEXT_INSTANCE).get)
         except BaseException:
             connection.execute("ROLLBACK")
             raise
@@ -119,6 +135,29 @@ class SqliteStore(SqlStore):
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+                if self._living is not None:
+                    self._living.end()
+
+    # what a crash left, of processes that are gone
+
+    def audit_unfinished(self) -> list[Document]:
+        # Read off the index of calls alone, in one pass: a start must not take the longer the more calls there were.
+        rows = self._run(
+            "SELECT instance, record FROM audit WHERE seq IN (SELECT min(seq) FROM audit"
+            " WHERE event IN ('call_started', 'call_completed', 'call_failed') GROUP BY invocation"
+            " HAVING count(CASE WHEN event <> 'call_started' THEN 1 END) = 0) ORDER BY seq"
+        )
+        return self._left(rows)
+
+    def approvals_orphaned(self) -> list[Document]:
+        return self._left(self._run("SELECT instance, doc FROM approvals WHERE state = 'executing' ORDER BY ord"))
+
+    def _left(self, rows: list[tuple[Any, ...]]) -> list[Document]:
+        living = {number for number in {int(row[0]) for row in rows} if self._lives(number)}
+        return [_load(row[1]) for row in rows if int(row[0]) not in living]
+
+    def _lives(self, instance: int) -> bool:
+        return instance != self._instance and self._living is not None and self._living.lives(instance)
 
     # transactions
 
@@ -163,17 +202,13 @@ class SqliteStore(SqlStore):
             except apsw.ConstraintError as error:
                 raise StoreError("store_conflict", f"refused by the store: {_reason(error)}", where=self._path, http_status=409) from error
             except apsw.BusyError as error:
-                raise StoreError(
-                    "store_busy", "another process holds the store", where=self._path, fix="run one gateway per store"
-                ) from error
+                raise StoreError("store_busy", "another process holds the store", where=self._path, fix="run one gateway per store") from error
             except (apsw.FullError, apsw.ReadOnlyError, apsw.IOError, apsw.CantOpenError) as error:
                 raise StoreError(
                     "store_unwritable", f"the store cannot be written: {_reason(error)}", where=self._path, fix="free or mend the disk"
                 ) from error
             except apsw.Error as error:
-                raise StoreError(
-                    "store_failed", f"the store failed: {_reason(error)}", where=self._path, fix="check the file's integrity"
-                ) from error
+                raise StoreError("store_failed", f"the store failed: {_reason(error)}", where=self._path, fix="check the file's integrity") from error
 
 
 def _reason(error: BaseException) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from harness.audit.read import Mark, parse_export, read_marks
@@ -23,6 +24,14 @@ from torture.audit_tamper import run as torture
 Verify = Callable[..., dict[str, Any]]
 
 
+def twice(line: bytes, member: bytes, another: bytes) -> bytes:
+    """The line with another member of the same name before the genuine one: whoever lets the last one count reads what was signed."""
+    doubled = line.replace(member, another + member, 1)
+    assert json.loads(doubled) == json.loads(line) != {}
+    assert doubled != line
+    return doubled
+
+
 @pytest.fixture(scope="module")
 def marks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("marks") / "checkpoints.jsonl"
@@ -30,7 +39,10 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def operator(marks: Path) -> Iterator[Operator]:
-    with gateway_served(checkpoints=str(marks)) as served:
+    key = marks.with_name("audit.key")
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(32))
+    with gateway_served(checkpoints=str(marks), audit_key_file=str(key)) as served:
         yield served
 
 
@@ -93,12 +105,28 @@ def test_a_key_in_a_pem_file_is_taken(verify: Verify, operator: Operator, tmp_pa
         (lambda lines: [*lines[:2], b"not json\n", *lines[2:]], "audit-line-unreadable"),
         (lambda lines: [*lines[:2], b"[" * 200_000 + b"\n", *lines[2:]], "audit-line-unreadable"),
         (lambda lines: [*lines[:-1], lines[-1].replace(b'"seq":', b'"seq":1')], "audit-signature-wrong"),
+        (lambda lines: [twice(lines[0], b'"outcome":', b'"outcome":"denied",'), *lines[1:]], "audit-line-unreadable"),
+        (lambda lines: [twice(lines[0], b'"details":{', b'"details":7,'), *lines[1:]], "audit-line-unreadable"),
+        (lambda lines: [*lines[:-1], twice(lines[-1], b'"seq":', b'"seq":1,')], "audit-end-missing"),
     ],
 )
 def test_what_was_changed_is_named(verify: Verify, exported: list[bytes], change: Callable[[list[bytes]], list[bytes]], name: str) -> None:
     found = verify(change(exported))
     assert found["code"] == 1
     assert name in found["ids"]
+
+
+def test_a_long_record_is_a_record(operator: Operator, verify: Verify) -> None:
+    """What an operator may send in one request (1 MiB), escaped: 1,000 names of 200 characters beyond the basic plane."""
+    with provider_served() as provider:
+        bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])
+        bench.connect(grant={"kind": "organization"})
+        audience = [f"{number:04}" + "\U00020000" * 196 for number in range(1000)]
+        body = json.dumps({"audience": audience}, ensure_ascii=False).encode()
+        assert operator.http.put(f"/tenants/{bench.tenant}/connections/notes/audience", content=body).status_code == 200
+    log = export(operator)
+    assert max(map(len, log)) > 2_000_000
+    assert verify(log)["code"] == 0
 
 
 def test_another_gateways_signature_is_a_strangers(verify: Verify) -> None:
@@ -134,9 +162,59 @@ def test_the_rest_after_a_checkpoint_is_checked_by_that_checkpoint(exported: lis
     assert json.loads(end)["kind"] == "checkpoint/v1"
 
 
+def export(operator: Operator, **query: Any) -> list[bytes]:
+    answer = operator.http.get("/audit/export", params=query)
+    assert answer.status_code == 200
+    return answer.content.splitlines(keepends=True)
+
+
+def test_a_log_is_exported_and_verified_in_parts(verify: Verify, operator: Operator, marks: Path, tmp_path: Path) -> None:
+    first, second = export(operator, until=4), export(operator, after=4)
+    part = tmp_path / "part1.jsonl"
+    part.write_bytes(b"".join(first))
+    assert verify(first) == {"code": 0, "ids": [], "records": 4}
+    assert verify(first, "--after", "0")["code"] == 0
+    assert verify(second, "--after", str(part)) == {"code": 0, "ids": [], "records": len(second) - 1}
+    assert verify(second, "--after", str(part), "--checkpoints", str(marks))["code"] == 0
+    assert verify(second)["ids"][0] == "audit-sequence-broken"
+    assert verify(second[1:], "--after", str(part))["ids"] == ["audit-sequence-broken"]
+    assert verify(export(operator, after=3), "--after", str(part))["ids"] == ["audit-sequence-broken"]
+
+
+def test_a_part_follows_from_a_checkpoint_that_was_kept(verify: Verify, operator: Operator, marks: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    mark = export(operator, after=3, until=3)
+    kept.write_bytes(marks.read_bytes() + b"".join(mark))
+    rest = export(operator, after=3)
+    assert verify(rest, "--after", "3", "--checkpoints", str(kept))["code"] == 0
+    other = json.loads(mark[0])
+    kept.write_bytes(json.dumps({**other, "hash": "0" * 64}).encode() + b"\n")
+    assert set(verify(rest, "--after", "3", "--checkpoints", str(kept))["ids"]) == {"audit-chain-broken", "audit-signature-wrong"}
+    assert set(verify(rest, "--after", str(kept))["ids"]) == {"audit-chain-broken", "audit-signature-wrong"}
+
+
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"", "no audit record"), (b"\x00\xff", "no audit record"), (None, "cannot be read")]
+    ("after", "words"), [("3", "no checkpoint of record 3"), ("gone", "cannot be read"), ("KEPT", "does not end with a checkpoint")]
 )
+def test_a_beginning_that_nobody_knows_is_a_usage_error(
+    exported: list[bytes], tmp_path: Path, after: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, kept = tmp_path / "audit.jsonl", tmp_path / "kept"
+    path.write_bytes(b"".join(exported))
+    kept.write_bytes(exported[0])
+    assert main(["audit", "verify", str(path), "--after", str(kept) if after == "KEPT" else after]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_marks_of_an_earlier_key_count_when_it_is_named(verify: Verify, operator: Operator, marks: Path) -> None:
+    key = operator("GET", "/audit/key")["key"]
+    other = base64.b64encode(Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()
+    log = export(operator)
+    assert set(verify(log, "--checkpoints", str(marks), key=other)["ids"]) == {"audit-signature-stranger"}
+    assert verify(log, "--checkpoints", str(marks), "--previous-key", key, key=other)["code"] == 0
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"", "no audit record"), (b"\x00\xff", "no audit record"), (None, "cannot be read")])
 def test_what_is_no_export_is_a_usage_error(tmp_path: Path, content: bytes | None, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "audit.jsonl"
     if content is not None:
@@ -154,5 +232,5 @@ def test_what_is_no_key_is_a_usage_error(tmp_path: Path, exported: list[bytes], 
 
 
 def test_the_short_torture_holds() -> None:
-    assert len(WAYS) == 12
+    assert len(WAYS) == 13
     assert [(each.held, each.notes) for each in torture("short")] == [(True, ()), (True, ())]

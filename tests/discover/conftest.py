@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,12 +10,13 @@ from typing import Any
 
 import httpx2
 import mcp_types as t
-import uvicorn
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from harness.fake.kit import serve_app
 
 CONTEXT = ssl.create_default_context()
 
@@ -25,18 +24,8 @@ CONTEXT = ssl.create_default_context()
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:
     """The base URL of `app` on a port that the system chose."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", log_level="warning", timeout_graceful_shutdown=1))
-    task = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        await asyncio.sleep(0.005)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
-        listener.close()
+    async with serve_app(app) as base_url:
+        yield base_url
 
 
 @asynccontextmanager

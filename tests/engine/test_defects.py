@@ -23,7 +23,7 @@ REQUIRED = {
     "spawn-subprocess",
     "normalise-schema",
 }
-ELSEWHERE = {"relay-leaks-token", "relay-open-to-other-run", "relay-shares-network"}
+ELSEWHERE = {"first-list-lasts", "relay-leaks-token", "relay-open-to-other-run", "relay-shares-network"}
 """Found by scenarios that need namespaces of their own: relay_tests."""
 
 

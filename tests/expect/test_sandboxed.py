@@ -54,6 +54,21 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("clean", "search.memory.skipped", 1, "error"),
     ("clean", "probe.inside.files.unreadable", ["/root"], "error"),
     ("clean", "search.looked_for", [], "error"),
+    ("clean", "search.looked_for", ["mem0", "operator-token"], "error"),
+    ("clean", "search.looked_for", ["operator-token", "run-token"], "error"),
+    ("clean", "search.looked_for", ["operator-token", "run-token", "zep"], "error"),
+    ("isolated", "probe.inside.descriptors", ["/etc/shadow", "/dev/null", "/dev/null", "pipe", "socket", "socket"], "fail"),
+    ("isolated", "probe.inside.descriptors", ["/dev/null", "/dev/null", "pipe", "socket", "socket", "socket"], "fail"),
+    ("isolated", "probe.inside.descriptors", ["anon_inode", "socket"], "fail"),
+    ("isolated", "outside.descriptors", ["0 /dev/null", "3 script", "5 channel", "6 /etc/shadow"], "fail"),
+    ("isolated", "outside.descriptors", ["0 /dev/null", "3 script", "5 channel", "6 socket"], "fail"),
+    ("isolated", "outside.descriptors", ["0 /dev/null", "3 script", "5 channel", "6 channel"], "fail"),
+    ("isolated", "outside.descriptors", ["0 /etc/notes", "3 script"], "fail"),
+    ("isolated", "outside.descriptors", ["3 script", "4 pipe"], "fail"),
+    ("unreachable", "outside.descriptors", ["3 script", "5 channel", "6 socket"], "fail"),
+    ("unreachable", "probe.inside.descriptors", ["/dev/null", "socket", "socket", "socket"], "fail"),
+    ("clean", "outside.descriptors", ["3 script", "5 channel", "6 /etc/notes"], "error"),
+    ("clean", "probe.inside.descriptors", ["/etc/notes"], "error"),
     ("as_told", "inside.user", "root", "fail"),
     ("as_told", "inside.platform", "Darwin arm64", "fail"),
     ("as_told", "inside.working_directory", "/", "fail"),
@@ -99,10 +114,10 @@ def test_a_report_that_is_not_whole_or_not_there_is_no_pass(word: str) -> None:
     assert [f.severity for f in KIND.judge(Params(value=word), HERE, Scene().view())] == ["error"]  # type: ignore[arg-type]
 
 
-def relayed(word: Any, *told: Any) -> list[str]:
+def relayed(word: Any, *told: Any, **more: Any) -> list[str]:
     scene = Scene()
     scene.records += [ControlRecord(item=ITEM, phase="steps", step="s", action="relay", seq=n, data=data) for n, data in enumerate(told)]
-    return [f.severity for f in RELAYED.judge(RelayedParams(value=word), Place("e", "s", "f:1:1"), scene.view())]
+    return [f.severity for f in RELAYED.judge(RelayedParams(is_=word, **more), Place("e", "s", "f:1:1"), scene.view())]
 
 
 def test_a_channel_is_refused_only_by_the_refusal_of_a_channel() -> None:
@@ -113,7 +128,32 @@ def test_a_channel_is_refused_only_by_the_refusal_of_a_channel() -> None:
 
 
 def test_a_session_that_resumes_gets_a_new_declaration() -> None:
-    welcome = {"session": "s2", "replaces": "s1"}
-    assert relayed("redeclared", {"what": "resume", "welcome": welcome, "tools": ["a"]}) == []
-    for worse in ({"tools": []}, {"welcome": None}, {"welcome": {"session": "s1", "replaces": "s1"}}, {"welcome": {"session": "s2"}}):
-        assert relayed("redeclared", {"what": "resume", "welcome": welcome, "tools": ["a"], **worse}) == ["fail"]
+    told = {"what": "resume", "welcome": {"session": "s2", "replaces": "s1"}, "before": ["a", "b"], "visible": ["a", "c"], "tools": ["a", "c"]}
+    assert relayed("redeclared", told) == []
+    assert relayed("redeclared", told, without="b") == []
+    for worse in (
+        {"tools": []},
+        {"welcome": None},
+        {"welcome": {"session": "s1", "replaces": "s1"}},
+        {"welcome": {"session": "s2"}},
+        {"tools": ["a", "b"]},  # the old list
+        {"tools": ["a", "b", "c"]},
+        {"tools": ["a"]},
+    ):
+        assert relayed("redeclared", {**told, **worse}) == ["fail"]
+
+
+def test_a_name_that_no_model_could_spell_may_be_left_out_of_a_declaration() -> None:
+    told = {"what": "resume", "visible": ["a", "b c"], "tools": ["a"]}
+    assert relayed("redeclared", {**told, "welcome": {"session": "s2", "replaces": "s1", "unreadable": 1}}) == []
+    assert relayed("redeclared", {**told, "welcome": {"session": "s2", "replaces": "s1", "unreadable": 0}}) == ["fail"]
+
+
+def test_a_tool_that_is_to_be_gone_was_there_and_is_not() -> None:
+    told = {"what": "resume", "welcome": {"session": "s2", "replaces": "s1"}, "before": ["a"], "visible": ["a"], "tools": ["a"]}
+    assert relayed("redeclared", told, without="a") == ["fail"]
+    assert relayed("redeclared", told, without="never-there") == ["fail"]
+
+
+def test_a_declaration_beside_which_nothing_is_known_is_no_pass() -> None:
+    assert relayed("redeclared", {"what": "resume", "welcome": {"session": "s2", "replaces": "s1"}, "tools": ["a"]}) == ["error"]

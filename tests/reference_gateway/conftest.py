@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,7 +15,6 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
-import uvicorn
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
@@ -25,7 +23,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reference_gateway.app import Gateway, Options, opened_store
-from reference_gateway.door_wire import DoorWire
+
+from .served import Served
 
 VERSIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 OPERATOR_TOKEN = "operator-token-for-tests"
@@ -33,34 +32,6 @@ SECRET = "upstream-secret-5f2c9a"
 TLS = ssl.create_default_context()
 
 Json = dict[str, Any]
-
-
-# servers on threads
-
-
-class Served:
-    """An ASGI application on a loopback port of the system's choice, in a thread of its own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.socket = socket.socket()
-        self.socket.bind(("127.0.0.1", 0))
-        self.port: int = self.socket.getsockname()[1]
-        config = uvicorn.Config(app, http=DoorWire, ws="none", lifespan="auto", log_level="error", log_config=None, timeout_graceful_shutdown=1)
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[self.socket])), daemon=True)
-
-    def __enter__(self) -> Served:
-        self.thread.start()
-        waited = threading.Event()
-        while not self.server.started and self.thread.is_alive():
-            waited.wait(0.005)
-        assert self.server.started
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.should_exit = True
-        self.thread.join(10)
-        self.socket.close()
 
 
 # the provider

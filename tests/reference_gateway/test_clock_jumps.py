@@ -14,7 +14,8 @@ from reference_gateway.audit import verify
 from reference_gateway.clock import TestClock
 from reference_gateway.store.sqlite import SqliteStore
 
-from .conftest import OPERATOR_TOKEN, PENDING, TLS, Bench, Operator, Provider, Refused, Served, provider_served
+from .conftest import OPERATOR_TOKEN, PENDING, TLS, Bench, Operator, Provider, Refused, Served, gateway_served, provider_served
+from .trouble import held
 
 
 class Jumping:
@@ -59,13 +60,36 @@ def refused(bench: Bench, path: str) -> str:
 def test_forward_what_is_due_is_refused_by_name_though_no_timer_ran(jumping: Jumping) -> None:
     bench = jumping.bench
     run, token = bench.run()
-    held = bench.call(token, "add_note", {"text": "x"})["_meta"]["gateway/approval"]["id"]
+    waiting = bench.call(token, "add_note", {"text": "x"})["_meta"]["gateway/approval"]["id"]
     jumping.jump(minutes=61)
-    assert refused(bench, f"/approvals/{held}/approve") == "action_expired"
-    assert refused(bench, f"/approvals/{held}/reject") == "action_expired"
+    assert refused(bench, f"/approvals/{waiting}/approve") == "action_expired"
+    assert refused(bench, f"/approvals/{waiting}/reject") == "action_expired"
     assert jumping.door(token) == 401
     assert bench.provider.calls == []
     assert bench.trail(run) == [*PENDING, ("approval_resolved", "denied", "deny", "action_expired")]
+
+
+def test_back_a_token_that_was_found_expired_stays_so(jumping: Jumping, tmp_path: Path) -> None:
+    bench = jumping.bench
+    _, token = bench.run(ttl_s=3600)
+    _, other = bench.run(ttl_s=3600)
+    assert jumping.door(token) != 401
+    jumping.jump(minutes=61)
+    jumping.store._open().set_busy_timeout(20)
+    with held(tmp_path / "gateway.db"):  # also while that cannot be written
+        assert jumping.door(token) == 401
+        jumping.jump(hours=-5)
+        assert jumping.door(token) == 401
+    assert jumping.door(other) != 401, "nobody showed it while it was expired"
+    before = jumping.store._open().total_changes()
+    assert jumping.door(token) == 401
+    assert jumping.store._open().total_changes() == before + 1
+    assert [jumping.door(token) for _ in range(3)] == [401] * 3
+    assert jumping.store._open().total_changes() == before + 1, "it is written once"
+    with gateway_served(store=str(tmp_path / "gateway.db")) as restarted:
+        again = Jumping(Bench(restarted, bench.provider, bench.tenant), jumping.store, jumping.clock)
+        assert (again.door(token), again.door(other) != 401) == (401, True)
+    assert bench.provider.calls == []
 
 
 def test_back_nothing_that_ended_comes_to_life_and_the_log_stays_one_chain(jumping: Jumping) -> None:
@@ -79,8 +103,8 @@ def test_back_nothing_that_ended_comes_to_life_and_the_log_stays_one_chain(jumpi
     assert refused(bench, f"/approvals/{expired}/approve") == "action_expired"
     assert refused(bench, f"/approvals/{executed}/approve") == "approval_not_pending"
     run, token = bench.run()
-    held = bench.call(token, "add_note", {"text": "z"})["_meta"]["gateway/approval"]["id"]
-    assert bench.op("POST", f"/approvals/{held}/approve", {"by": "ann"})["approval"]["state"] == "executed"
+    waiting = bench.call(token, "add_note", {"text": "z"})["_meta"]["gateway/approval"]["id"]
+    assert bench.op("POST", f"/approvals/{waiting}/approve", {"by": "ann"})["approval"]["state"] == "executed"
     assert bench.call(token, "add_note", {"text": "z"})["_meta"]["gateway/outcome"] == "replayed"
     assert [call["arguments"] for call in bench.provider.calls] == [{"text": "y"}, {"text": "z"}]
     records = jumping.store.audit_read(None)

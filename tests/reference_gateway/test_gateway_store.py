@@ -164,7 +164,7 @@ def test_connections_are_per_tenant(store: Store) -> None:
     store.connection_put("t2", "mem0", {"url": "b"})
     store.connection_put("t1", "zep", {"url": "c"})
     store.connection_put("t1", "mem0", {"url": "d", "unicode": "\ud83e", "big": 10**30})
-    assert store.connection_get("t1", "mem0") == {"url": "d", "unicode": "\ud83e", "big": 10**30, "tenant": "t1", "name": "mem0"}
+    assert store.connection_get("t1", "mem0") == {"url": "d", "unicode": "\ud83e", "big": 10**30, "tenant": "t1", "name": "mem0", "revision": 4}
     assert [(doc["tenant"], doc["name"]) for doc in store.connections()] == [("t1", "mem0"), ("t1", "zep"), ("t2", "mem0")]
     assert [doc["name"] for doc in store.connections("t2")] == ["mem0"]
     assert store.connection_delete("t1", "mem0")

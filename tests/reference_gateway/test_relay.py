@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,6 +254,49 @@ def test_a_runner_that_says_something_else_is_told(line: str) -> None:
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: ")
     assert ended.stderr.count("\n") == 1
+
+
+def tcp(folder: Path) -> Iterator[socket.socket]:
+    """What a forwarded port looks like on this side."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as near:
+        far, _ = listening.accept()
+        with far:
+            yield near
+            yield far
+            yield listening
+
+
+def named(folder: Path) -> Iterator[socket.socket]:
+    """A path that anybody could have connected to, or forwarded."""
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as near:
+        listening.bind(str(folder / "s"))
+        listening.listen()
+        near.connect(str(folder / "s"))
+        far, _ = listening.accept()
+        with far:
+            yield near
+            yield far
+            yield listening
+
+
+def unfit(folder: Path) -> Iterator[socket.socket]:
+    """Frames need a stream, and somebody at the other end."""
+    one, other = socket.socketpair(type=socket.SOCK_DGRAM)
+    with one, other, socket.socket(socket.AF_UNIX) as alone:
+        yield one
+        yield alone
+
+
+@pytest.mark.parametrize("kind", [tcp, named, unfit])
+def test_only_one_end_of_a_socket_pair_is_a_channel(tmp_path: Path, kind: Callable[[Path], Iterator[socket.socket]]) -> None:
+    spec = f'{{{SHORT},"channel":"c"}}\n'
+    for sock in kind(tmp_path):
+        ended = subprocess.run(
+            [sys.executable, "-m", "reference_gateway.relay", "--fd", str(sock.fileno())],
+            input=spec, capture_output=True, text=True, timeout=30, check=False, pass_fds=(sock.fileno(),),
+        )  # fmt: skip
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert re.fullmatch(r"error: [^\n]+ \(standard input, --fd or --defect\)\. See docs/operator-api\.md\n", ended.stderr), ended.stderr
 
 
 words = st.text(min_size=1, max_size=40)

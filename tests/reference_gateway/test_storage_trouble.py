@@ -2,80 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-import apsw
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from reference_gateway.app import Gateway, Options
 from reference_gateway.audit import verify
-from reference_gateway.store.sqlite import SqliteStore
-from torture._faulty import FaultyVfs, faulty
 
-from .conftest import OPERATOR_TOKEN, SUCCESS, Bench, Operator, Provider, Refused, Served, provider_served
-
-
-@dataclass
-class Troubled:
-    """A bench whose disk can be made to fail, and a second hand on its file."""
-
-    bench: Bench
-    store: SqliteStore
-    vfs: FaultyVfs
-    path: Path
+from .conftest import SUCCESS, Operator, Refused
+from .trouble import TROUBLES, Troubled, troubled_gateway
 
 
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Troubled]:
-    path = tmp_path_factory.mktemp("store") / "gateway.db"
-    with faulty(f"trouble-{uuid.uuid4().hex}") as vfs:
-        store = SqliteStore(path, vfs=vfs.name)
-        store.open()
-        store._open().set_busy_timeout(20)
-        settings = Options(operator_token=OPERATOR_TOKEN, allow_loopback=True, test_clock=True, experimental=("memory_connectors",))
-        try:
-            with provider_served(Provider()) as provider, Served(Gateway(settings, store, lambda: None).asgi()) as served:
-                operator = Operator(f"http://127.0.0.1:{served.port}")
-                bench = Bench(operator, provider, operator("POST", "/tenants", {})["tenant"])
-                bench.connect(permissions={"delete_note": "ask_first"})
-                yield Troubled(bench, store, vfs, path)
-                operator.http.close()
-        finally:
-            store.close()
+    with troubled_gateway(tmp_path_factory.mktemp("store") / "gateway.db", delete_note="ask_first") as made:
+        yield made
 
 
-@contextlib.contextmanager
-def failing(troubled: Troubled, error: Exception) -> Iterator[None]:
-    troubled.vfs.fails = lambda what: error if what == "write" else None
-    try:
-        yield
-    finally:
-        troubled.vfs.fails = lambda what: None
-
-
-@contextlib.contextmanager
-def held(troubled: Troubled) -> Iterator[None]:
-    other = apsw.Connection(str(troubled.path))
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
-
-
-TROUBLES: dict[str, tuple[str, Callable[[Troubled], contextlib.AbstractContextManager[None]]]] = {
-    "full": ("store_unwritable", lambda troubled: failing(troubled, apsw.FullError("full"))),
-    "read-only": ("store_unwritable", lambda troubled: failing(troubled, apsw.ReadOnlyError("read-only"))),
-    "broken": ("store_unwritable", lambda troubled: failing(troubled, apsw.IOError("broken"))),
-    "held": ("store_busy", held),
-}
+def health(troubled: Troubled) -> tuple[str, str]:
+    told = troubled.bench.operator("GET", "/health")
+    return told["status"], told["store"]["state"]
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -102,12 +49,14 @@ def test_a_store_that_cannot_be_written_dispatches_nothing_says_why_and_loses_no
                 bench.op(method, path, body)
             assert (refused.value.status, refused.value.code) == (503, code)
             assert refused.value.error["fix"]
+        assert health(troubled) == ("degraded", code)
     assert len(bench.provider.calls) == dispatched
     assert bench.records() == before
     assert bench.op("GET", f"/approvals/{waiting}")["state"] == "pending"
     assert bench.op("POST", f"/approvals/{waiting}/approve", {"by": "ann"})["approval"]["state"] == "executed"
     assert bench.call(token, "add_note", {"text": "x"})["_meta"]["gateway/outcome"] == "success"
     assert bench.trail(run)[-3:] == SUCCESS
+    assert health(troubled) == ("ok", "ok")
     assert len(bench.provider.calls) == dispatched + 2
     assert verify(troubled.store.audit_read(None), head=troubled.store.audit_head()) == []
 

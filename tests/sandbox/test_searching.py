@@ -17,7 +17,7 @@ from harness.engine.bench import Names
 from harness.errors import Untestable
 from harness.sandbox import probe as probing
 from harness.sandbox.controls import planted, probe_outside
-from harness.sandbox.outside import Needles, remains
+from harness.sandbox.outside import Needles, descriptors, remains
 from harness.sandbox.probe import found_in
 from harness.sandbox.runtime import interpreter_of, runtime
 from reference_gateway.ids import RandomIds
@@ -77,6 +77,20 @@ def test_what_is_left_of_a_place_is_seen(tmp_path: Path) -> None:
     assert os.getpid() in left["namespace_members"]
     assert left["folder"]
     assert remains(2**22 + 1, "pid:[0]", tmp_path / "gone") == {"process": False, "namespace_members": [], "mounts": [], "folder": False}
+
+
+def test_what_a_process_holds_open_is_told_by_name(tmp_path: Path) -> None:
+    """The control of the check of descriptors: this very process, inside (the probe) and outside (the kernel)."""
+    one, other = socket.socketpair()
+    secret = tmp_path / "null"
+    secret.write_text("x")
+    with one, other, secret.open() as held, open(os.devnull, "rb") as null:
+        seen = descriptors(os.getpid(), {os.fstat(one.fileno()).st_ino: "script"})
+        assert {f"{one.fileno()} script", f"{other.fileno()} socket", f"{held.fileno()} {secret}", f"{null.fileno()} /dev/null"} <= set(seen)
+        inside = probing.descriptors()
+        assert inside.count(str(secret)) == 1
+        assert inside.count("socket") >= 2
+        assert "/dev/null" in inside
 
 
 def test_the_runtime_is_small_and_names_no_path_of_this_machine() -> None:

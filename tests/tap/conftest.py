@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import httpx2
 import mcp_types as t
 import pytest
-import uvicorn
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
@@ -28,6 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from harness.clock import TestClock
+from harness.fake.kit import serve_app
 from harness.model.exchange import Sequencer
 from harness.tap import Tap
 
@@ -104,25 +103,11 @@ def rest_app() -> Starlette:
     )
 
 
-class _QuietServer(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # signals belong to the test runner
-
-
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[str]:
     """The app on an OS-chosen port; its base URL."""
-    config = uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False, timeout_graceful_shutdown=1)
-    server, listener = _QuietServer(config), socket.create_server(("127.0.0.1", 0))
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        await asyncio.sleep(0.005)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await running
+    async with serve_app(app) as base_url:
+        yield base_url
 
 
 Handler = Callable[[bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

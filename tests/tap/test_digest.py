@@ -107,6 +107,14 @@ def test_what_is_no_json(text: str | bytes) -> None:
         loads_exact(text)
 
 
+@pytest.mark.parametrize("text", ['{"a":1,"a":1}', '[{"b":{"a":1,"\\u0061":2}}]', '{"a":' + "1" * 5000 + ',"a":2}'])
+def test_what_is_said_twice_has_no_one_reading(text: str) -> None:
+    with pytest.raises(ValueError, match="twice"):
+        loads_exact(text, unique=True)
+    assert loads_exact(text)
+    assert loads_exact('{"a":{"a":[{"a":1},{"a":1}]}}', unique=True) == {"a": {"a": [{"a": 1}, {"a": 1}]}}
+
+
 def test_an_overflowing_exponent_is_read_but_has_no_text() -> None:
     with pytest.raises(NotCanonical):
         arguments_digest(loads_exact('{"n":1e400}'))

@@ -137,6 +137,16 @@ async def test_traceparent_comes_from_meta_or_else_the_header(bench: Any) -> Non
         assert [e.traceparent for e in mount.exchanges] == [trace, trace[:-1] + "0"]
 
 
+async def test_a_call_that_names_its_tool_twice_is_no_call_that_could_be_attributed(bench: Any) -> None:
+    """The provider may read the first name where the witness reads the last one; so it is none, and its absence is noticed."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete_all","name":"add_memory","arguments":{}}}'
+    async with bench.provider() as (_, mount):
+        await bench.http.post(mount.url("/mcp"), content=body, headers={"Content-Type": "application/json"})
+        (seen,) = mount.exchanges
+        assert (seen.rpc_method, seen.tool, seen.request_bytes) == (None, None, len(body))
+        assert mount.dispatches() == ()
+
+
 async def test_time_comes_from_the_clock(bench: Any) -> None:
     await bench.clock.advance(61.5)
     async with bench.served(bench.rest_app()) as url:

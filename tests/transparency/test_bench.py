@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,6 @@ from harness.transparency.measure import Seat
 from harness.transparency.page import page
 from harness.transparency.render import as_html, as_json, as_markdown, as_text
 from harness.transparency.report import exit_code, transparency
-from harness.transparency.rules import Declaration
 from harness.transparency.written import read_report, stable
 
 LAB = Path(__file__).parents[1] / "target" / "lab_gateway.py"
@@ -58,11 +60,16 @@ class Lab(LightTarget):
         return Command(words, served.port, served.home, served.log, {"LAB_KEY": key}, (key,), ready_within_s=ready, end_within_s=3.0)
 
 
-def report_of(mode: str, folder: Path, declaration: Declaration | None = None, *, whole: bool = False) -> Report:
+async def reported(mode: str, folder: Path, *, whole: bool) -> Report:
     kind: Any = Lab(mode, folder)
-    seat = Seat(kind, folder / "work", SystemClock())
+    return await transparency(Seat(kind, folder / "work", SystemClock()), (), None, whole=whole)
+
+
+@contextlib.contextmanager
+def nothing_left() -> Iterator[None]:
+    """No process of a lab gateway outlives the block."""
     try:
-        return asyncio.run(transparency(seat, (), declaration, whole=whole))
+        yield
     finally:
         left = [p.cmdline() for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
         assert not [words for words in left if str(LAB) in words]
@@ -70,7 +77,8 @@ def report_of(mode: str, folder: Path, declaration: Declaration | None = None, *
 
 @pytest.fixture(scope="module")
 def relayed(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return report_of("honest", tmp_path_factory.mktemp("relay"), whole=True)
+    with nothing_left():
+        return asyncio.run(reported("honest", tmp_path_factory.mktemp("relay"), whole=True))
 
 
 def test_a_relay_shows_what_it_is_known_to_change_and_nothing_else(relayed: Report) -> None:
@@ -125,23 +133,39 @@ def test_faults_are_exit_1_and_a_list_that_lost_tools_is_5_at_least(relayed: Rep
     assert exit_code(facts_only.model_copy(update={"audit": relayed.audit})) == Exit.INCOMPLETE
 
 
-@pytest.mark.parametrize(
-    ("mode", "says", "code"),
-    [
-        ("busy", "lab 1.2.3: no MCP session at 2025-11-25: HTTP 429", Exit.UNREACHABLE),
-        ("mortal", "lab 1.2.3 ended by itself with code 9", Exit.UNREACHABLE),
-        ("forger", "lab 1.2.3 gave answers to calls that never reached the provider", Exit.INCOMPLETE),
-        ("hoarder", "lab 1.2.3 left 1 of its processes behind", Exit.INCOMPLETE),
-        ("silent", "lab 1.2.3 was not ready within 1 s", Exit.UNREACHABLE),
-        ("choosy", "lab 1.2.3 ended with code 1 before it was ready: upstream http", Exit.UNREACHABLE),
-        ("modern", "lab 1.2.3 ended with code 1 before it was ready: this gateway needs Python 9.0 or newer", Exit.UNREACHABLE),
-        ("limited", r"lab 1.2.3 answered HTTP 429 to \d+ requests", Exit.UNREACHABLE),
-        ("shut", "lab 1.2.3 lets no call through: .*no calls today", Exit.UNREACHABLE),
-        ("crosser", "lab 1.2.3 gave a call the answer of another call", Exit.INCOMPLETE),
-        ("stranger", r"lab 1.2.3 answered \d+ requests with an answer to another", Exit.INCOMPLETE),
-    ],
-)
-def test_a_gateway_that_misbehaves_is_told_by_name_and_version(mode: str, says: str, code: Exit, tmp_path: Path) -> None:
-    with pytest.raises(HarnessError, match=says) as caught:
-        report_of(mode, tmp_path)
-    assert caught.value.exit_code == code
+MISBEHAVING = [
+    ("busy", "lab 1.2.3: no MCP session at 2025-11-25: HTTP 429", Exit.UNREACHABLE),
+    ("mortal", "lab 1.2.3 ended by itself with code 9", Exit.UNREACHABLE),
+    ("forger", "lab 1.2.3 gave answers to calls that never reached the provider", Exit.INCOMPLETE),
+    ("hoarder", "lab 1.2.3 left 1 of its processes behind", Exit.INCOMPLETE),
+    ("silent", "lab 1.2.3 was not ready within 1 s", Exit.UNREACHABLE),
+    ("choosy", "lab 1.2.3 ended with code 1 before it was ready: upstream http", Exit.UNREACHABLE),
+    ("modern", "lab 1.2.3 ended with code 1 before it was ready: this gateway needs Python 9.0 or newer", Exit.UNREACHABLE),
+    ("limited", r"lab 1.2.3 answered HTTP 429 to \d+ requests", Exit.UNREACHABLE),
+    ("shut", "lab 1.2.3 lets no call through: .*no calls today", Exit.UNREACHABLE),
+    ("crosser", "lab 1.2.3 gave a call the answer of another call", Exit.INCOMPLETE),
+    ("stranger", r"lab 1.2.3 answered \d+ requests with an answer to another", Exit.INCOMPLETE),
+]
+
+
+@pytest.fixture(scope="module")
+def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report | BaseException]:
+    """Mode → how its report ended. Each has a lab and processes of its own and mostly waits, so all of them wait at once."""
+    folder = tmp_path_factory.mktemp("misbehaving")
+
+    async def each() -> list[Report | BaseException]:
+        reports = [reported(mode, folder / mode, whole=False) for mode, *_ in MISBEHAVING]
+        return await asyncio.gather(*reports, return_exceptions=True)
+
+    with nothing_left():
+        return dict(zip((mode for mode, *_ in MISBEHAVING), asyncio.run(each()), strict=True))
+
+
+@pytest.mark.parametrize(("mode", "says", "code"), MISBEHAVING)
+def test_a_gateway_that_misbehaves_is_told_by_name_and_version(
+    mode: str, says: str, code: Exit, misbehaved: dict[str, Report | BaseException]
+) -> None:
+    found = misbehaved[mode]
+    assert isinstance(found, HarnessError), found
+    assert re.search(says, str(found))
+    assert found.exit_code == code

@@ -74,7 +74,8 @@ async def serve(agents: dict[str, Any], operators: dict[str, Any]) -> None:
     while not server.started:
         await asyncio.sleep(0)
     door = f"http://127.0.0.1:{listening.getsockname()[1]}/operator/v1"
-    print(json.dumps({**agents, "operator": door}), flush=True)
+    sys.stdout.write(json.dumps({**agents, "operator": door}) + "\n")
+    sys.stdout.flush()
     await asyncio.to_thread(sys.stdin.buffer.read)
     server.should_exit = True
     await serving

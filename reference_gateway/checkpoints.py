@@ -79,8 +79,9 @@ class Checkpoints:
         """The log must still hold what was marked last. Raises CheckpointError, and StoreError when the log cannot be read."""
         if self._file is None:
             return
-        head = self._store.audit_head()[0]
-        for mark, where in self._kept():
+        kept = list(self._kept())
+        head = self._store.audit_head()[0]  # after the marks: another gateway on this store may be writing both
+        for mark, where in kept:
             self._hold(mark, where, head)
         self.mark()
 

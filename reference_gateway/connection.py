@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from reference_gateway.catalog import Catalog, Tool
 from reference_gateway.connectors import default_instructions
 from reference_gateway.grant import Grant
-from reference_gateway.grant import parse as parse_grant
+from reference_gateway.grant import stored as stored_grant
 from reference_gateway.permission import DEFAULT, Word
 from reference_gateway.provider import Answer, Provider
 from reference_gateway.review import Review
@@ -101,7 +101,7 @@ class Settings:
         known = {name: doc[name] for name in Settings.__dataclass_fields__ if name in doc}
         agents = tuple(doc["agents"]) if doc.get("agents") is not None else None
         paths, offers = tuple(doc["credential_paths"]), tuple(doc.get("offers", ()))
-        return Settings(**{**known, "grant": parse_grant(doc["grant"]), "credential_paths": paths, "agents": agents, "offers": offers})
+        return Settings(**{**known, "grant": stored_grant(doc["grant"]), "credential_paths": paths, "agents": agents, "offers": offers})
 
 
 @dataclass(slots=True)

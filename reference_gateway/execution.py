@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from reference_gateway.answers import agent_side, belongs, guarded, output_missing
 from reference_gateway.audit import AuditFields
@@ -129,6 +130,8 @@ class Execution:
             "result_bytes": call.measure.size,
             "result_digest": call.measure.digest or None,
         }
+        with suppress(StoreError):  # somebody may have revoked it at another gateway; where that cannot be read, what was known holds
+            self._parts.connections.current()
         if call.target.revoked:  # it was not when the call left
             details["grant_revoked"] = True
         if call.flags:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEARTBEAT_S = 15.0
+LOOK_S = 1.0
+"""Of real time: another gateway on the same store, whose clock is not ours to move, may have decided."""
 OPEN = ("pending", "executing")
 AGAIN = ("expired", "cancelled")
 """States after which the identical call is a new request: nothing was sent. `unknown` is none of them, for there something may have been."""
@@ -172,18 +174,20 @@ class Holding:
 
     async def _decision(self, call: Call, approval: str) -> Approval:
         """Waits until the approval is decided and carried out. An agent that leaves meanwhile leaves the approval as it is."""
-        beats = 0
+        beats, due = 0, self._clock.monotonic()
         with self._waiting(approval, call.progress) as waiter:
             while True:
                 waiter.changed.clear()  # before looking, so that no change is missed between the look and the wait
                 found = self._approvals.get(call.run.tenant, approval)
                 if found.state not in OPEN:
                     return found
-                if call.progress is not None and found.state == "pending":
-                    # In fractions, so that what the provider counts from 1 still goes up.
-                    await call.progress(beats / 1000, None, "waiting for a person's approval")
-                    beats += 1
-                with Deadline(self._clock, HEARTBEAT_S):
+                if self._clock.monotonic() >= due:
+                    due += HEARTBEAT_S
+                    if call.progress is not None and found.state == "pending":
+                        # In fractions, so that what the provider counts from 1 still goes up.
+                        await call.progress(beats / 1000, None, "waiting for a person's approval")
+                        beats += 1
+                with anyio.move_on_after(LOOK_S), Deadline(self._clock, max(due - self._clock.monotonic(), 0.0)):
                     await waiter.changed.wait()
 
     @contextmanager

@@ -87,7 +87,7 @@ def _key_from_file(file: str) -> bytes:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         what = getattr(error, "strerror", None) or "not a file name"
-        raise VaultError("vault_key_unusable", f"the vault key file cannot be opened: {what}", file, "name a regular file of 32 bytes") from error
+        raise VaultError("vault_key_unusable", f"the key file cannot be opened: {what}", file, "name a regular file of 32 bytes") from error
     try:
         check_status(os.fstat(descriptor), file)
         key = os.read(descriptor, KEY_BYTES + 1)
@@ -95,16 +95,16 @@ def _key_from_file(file: str) -> bytes:
         os.close(descriptor)
     if len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if len(key) < KEY_BYTES else f"more than {KEY_BYTES} bytes"
-        raise VaultError("vault_key_unusable", f"the vault key file holds {size}, not {KEY_BYTES}", file, f"write {KEY_BYTES} random bytes")
+        raise VaultError("vault_key_unusable", f"the key file holds {size}, not {KEY_BYTES}", file, f"write {KEY_BYTES} random bytes")
     return key
 
 
 def check_status(status: os.stat_result, file: str) -> None:
     """Whether an opened file is kept as a key must be; raises VaultError `vault_key_unusable`."""
     if not stat.S_ISREG(status.st_mode):
-        raise VaultError("vault_key_unusable", "the vault key file is not a regular file", file, "name a regular file of 32 bytes")
+        raise VaultError("vault_key_unusable", "the key file is not a regular file", file, "name a regular file of 32 bytes")
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
-        raise VaultError("vault_key_unusable", f"the vault key file has mode {mode:04o}: others may use it", file, "chmod 0600 the file")
+        raise VaultError("vault_key_unusable", f"the key file has mode {mode:04o}: others may use it", file, "chmod 0600 the file")
     if status.st_uid != os.geteuid():
-        raise VaultError("vault_key_unusable", "the vault key file is another user's", file, "chown it to the gateway's user")
+        raise VaultError("vault_key_unusable", "the key file is another user's", file, "chown it to the gateway's user")

@@ -159,9 +159,7 @@ class Gateway:
         command += ["--vault-key-file", str(self.folder / "vault.key"), *(word for name in self.defects for word in ("--defect", name))]
         environment = {**os.environ, "GATEWAY_OPERATOR_TOKEN": TOKEN}
         with (self.folder / "gateway.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
-            )
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

@@ -26,6 +26,9 @@ SEED = 20261201
 WRITES = 800
 """A cut comes with one of so many writes and syncs of a round, whichever."""
 
+ROUND_S = 60
+"""By then so many were written, or nothing is written any more."""
+
 
 def record(number: int) -> dict[str, Any]:
     return {"tenant": "t", "event": "call_started", "invocation": f"i{number}", "details": {"pad": "x" * (number % 700)}}
@@ -143,7 +146,8 @@ async def _dispatched(rounds: int, *, full: bool) -> tuple[int, int, tuple[str, 
 def _until(power: _Power, writes: int) -> Callable[[], Awaitable[None]]:
     async def death() -> None:
         power.lasts(writes)
-        await power.off.wait()
+        async with asyncio.timeout(ROUND_S):
+            await power.off.wait()
 
     return death
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.engine.audit_order import audit_is_in_order, audit_says_whose, chained
+from harness.engine.stale import catalogs_are_current
 from harness.expect.audit_table import name_of, spell
 from harness.expect.view import View
 from harness.live.things import left_behind
@@ -331,4 +332,5 @@ CHECKS: tuple[Check, ...] = (
     replay_was_whole,
     live_rules_held,
     nothing_left_behind,
+    catalogs_are_current,
 )

@@ -56,7 +56,11 @@ def _escape(char: str) -> str:
 def cut(text: str, limit: int) -> str:
     """The longest beginning of `text` that is at most `limit` UTF-8 bytes, whole code points only."""
     data = _utf8(text)
-    return text if len(data) <= limit else data[:limit].decode("utf-8", errors="ignore")
+    if len(data) <= limit:
+        return text
+    while limit and data[limit] & 0xC0 == 0x80:  # in the middle of a code point
+        limit -= 1
+    return data[:limit].decode("utf-8", errors="surrogatepass")
 
 
 def _utf8(text: str) -> bytes:

@@ -17,15 +17,13 @@ from reference_gateway.declaration import settings_of
 from reference_gateway.dialling import Dialler
 from reference_gateway.errors import GatewayError
 from reference_gateway.experiments import Experiments
-from reference_gateway.grant import Grant
+from reference_gateway.grant import NOBODY, Grant
 from reference_gateway.grant import parse as parse_grant
 from reference_gateway.managed import check as check_managed
 from reference_gateway.operators import asking
 from reference_gateway.provider import Absent
 
 IDENTITY_WITHIN = timedelta(minutes=10)
-NOBODY = Grant("personal")
-"""Of a personal grant whose subject is not known yet. It allows no run, and the vault never sees it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,11 @@ class PromptServer(uvicorn.Server):
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """What is under way may end, within GRACE_S; standing streams, which nobody reads any more, are hung up on then."""
+        """Hang up first: nobody reads any more, and a standing stream would not end before its time. Cancelled is what does not end then."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
-            connection.shutdown()
+            connection.transport.abort()
         if tasks := set(self.server_state.tasks):
             _, late = await asyncio.wait(tasks, timeout=GRACE_S)
             for task in late:

@@ -177,6 +177,23 @@ def test_checkpoints_without_a_kept_key_are_refused(place: Place) -> None:
     assert (error.value.code, error.value.where) == ("checkpoints_unusable", "--checkpoints")
 
 
+def test_gateways_on_one_store_may_share_file_and_key(place: Place) -> None:
+    """Each marks what it wrote itself; what either marked is held by whichever starts next."""
+    place.started()
+    one = place.log
+    place.started()
+    other = place.log
+    for log in (one, other, one):
+        place.log = log
+        place.write(1)
+        place.pass_time(WITHIN_S / 2)
+    place.pass_time()
+    assert place.marks()[0] == 0
+    assert place.marks()[-1] == 3
+    assert place.marks() == sorted(place.marks())
+    place.started()
+
+
 def test_half_a_mark_that_a_crash_left_is_passed_over_and_taken_away(place: Place) -> None:
     place.started()
     place.write(2)

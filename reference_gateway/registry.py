@@ -15,7 +15,7 @@ from reference_gateway.dialling import Dialler
 from reference_gateway.errors import GatewayError
 from reference_gateway.log import logger
 from reference_gateway.provider import Absent
-from reference_gateway.store.base import Document, Store
+from reference_gateway.store.base import Document, Store, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ class Registry:
         for key, revision in stored.items():
             mine = self.all.get(key)
             if mine is None or mine.revision != revision:
-                self._take(key)
+                self._take_what_can_be_read(key)
         self._seen = seen
 
     @contextmanager
@@ -83,6 +83,16 @@ class Registry:
             yield
             self._store.connection_delete(*key)
         self.all.pop(key, None)
+
+    def _take_what_can_be_read(self, key: Key) -> None:
+        """One that cannot be read is not there; the others go on all the same. Raises StoreError."""
+        try:
+            self._take(key)
+        except StoreError:
+            raise
+        except (GatewayError, LookupError, TypeError, ValueError) as error:
+            log.error("not_readable", connection=key[1], kind=type(error).__name__)
+            self._drop(key)
 
     def _take(self, key: Key) -> None:
         doc = self._store.connection_get(*key)

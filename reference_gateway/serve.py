@@ -23,8 +23,24 @@ from reference_gateway.errors import GatewayError
 from reference_gateway.log import configure
 from reference_gateway.store.base import Store
 
+GRACE_S = 1
+"""How long what is under way may take to end."""
+
 
 class _Server(uvicorn.Server):
+    """uvicorn asks itself ten times a second whether it should end, and then waits in tenths of a second; this one is told."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.leave = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        while not self.leave.is_set():
+            await self.on_tick(0)  # the date that answers carry
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self.leave.wait()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         # Our own handlers stand; the library's would raise the signal again after a clean end, and so spoil the exit code.
@@ -33,7 +49,18 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Requests that outlast the end are cut off, which is meant; the library would report each with a traceback.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        await super().shutdown(sockets)
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(GRACE_S):
+                while self.server_state.connections or self.server_state.tasks:
+                    await asyncio.sleep(0.005)
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                task.cancel()
+        await self.lifespan.shutdown()
 
 
 def serve(found: argparse.Namespace, operator_token: str, vault_key: str | None) -> int:
@@ -98,7 +125,7 @@ async def _run(options: Options, store: Store, listener: socket.socket) -> int:
 
     def stop() -> None:
         gateway.stopping()
-        server.should_exit = True
+        server.leave.set()
 
     gateway = Gateway(options, store, stop)
     config = uvicorn.Config(
@@ -109,7 +136,6 @@ async def _run(options: Options, store: Store, listener: socket.socket) -> int:
         log_config=None,
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=1,
         server_header=False,
         proxy_headers=False,
     )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from harness.action.base import Done, Stage, Verb
 from harness.model.evidence import Phase
-from harness.model.location import Frozen
+from harness.model.location import Frozen, Yes
 from harness.model.scenario import Step
 
 
 class Params(Frozen):
-    target: Literal[True]
+    target: Yes
 
 
 class EndRun(Verb[Params]):

@@ -61,7 +61,7 @@ def make_plan(
         raise UsageError(f"unknown level {level!r}", where="--level", fix=suggest(level, list(LEVELS)))
     if protocol not in (None, "all", *PROTOCOLS):
         raise UsageError(f"unknown protocol {protocol!r}", where="--protocol", fix=suggest(str(protocol), ["all", *PROTOCOLS]))
-    target_for(target)
+    subject = target_for(target)  # once: asking what is installed costs as much as reading a scenario
     among = paths or sources(wanted, data_root() / "scenarios")
     known = manifests_for(among)
     for name in providers:
@@ -76,7 +76,7 @@ def make_plan(
         live = live or LiveOptions()
         oracle = Oracle(load_inventories(inventories_folder()))
         return Plan(items=tuple(item for s in chosen for item in live_items_of(s, live, oracle, target, protocol)))
-    items = tuple(item for s in chosen for item in items_of(s, the_level, target, protocol))
+    items = tuple(item for s in chosen for item in items_of(s, the_level, target, protocol, subject))
     return Plan(items=replayable(items, tapes or Tapes()) if the_level == "replayed" else items)
 
 
@@ -100,12 +100,13 @@ def providers_of(scenario: Scenario) -> tuple[str, ...]:
     return tuple(spec.provider or name for name, spec in scenario.connections.items())
 
 
-def items_of(scenario: Scenario, level: Level, target: str, protocol: str | None) -> list[PlanItem]:
+def items_of(scenario: Scenario, level: Level, target: str, protocol: str | None, subject: Target | None = None) -> list[PlanItem]:
+    """`subject`: the target of that name, where it is known already."""
     protocols = PROTOCOLS if protocol == "all" else (protocol,) if protocol else scenario.protocols
     known = manifests_for([scenario.file])
     missing = tuple(filter(None, (unavailable(p, level, known) for p in providers_of(scenario))))
     reason = not_applicable(scenario, level, target)
-    subject = target_for(target)
+    subject = subject or target_for(target)
     return [
         PlanItem(
             scenario=scenario,

@@ -7,14 +7,13 @@ in a place where no secret may stand is the leak.
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from harness.expect.base import Kind, Place, Specimen
 from harness.expect.scene import Scene, answer
 from harness.expect.view import View
 from harness.model.evidence import ApprovalRecord, AuditRecord, ClientExchange, ControlRecord
 from harness.model.finding import Finding
-from harness.model.location import Frozen
+from harness.model.location import Frozen, Yes
 from harness.model.secret import MARKER
 
 LEAKABLE = (ClientExchange, AuditRecord, ApprovalRecord, ControlRecord)
@@ -22,7 +21,7 @@ MARK = re.compile(re.escape(MARKER[0]) + r"([^\]]*)" + re.escape(MARKER[1]))
 
 
 class Params(Frozen):
-    value: Literal[True]
+    value: Yes
 
 
 class NoSecret(Kind[Params]):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from harness.expect.audit_table import name_of, spell
 from harness.expect.base import Kind, Place, Specimen
 from harness.expect.scene import Scene
 from harness.expect.view import View
 from harness.model.finding import Finding
-from harness.model.location import Frozen
+from harness.model.location import Frozen, Yes
 
 
 class Params(Frozen):
-    value: Literal[True]
+    value: Yes
 
 
 class NothingElse(Kind[Params]):

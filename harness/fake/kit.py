@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import uvicorn
@@ -208,6 +209,7 @@ class Gate:
         return JSONResponse(body, 401, {"WWW-Authenticate": "Bearer " + ", ".join(parts)})
 
 
+@cache
 def providers() -> Registry[FakeProvider]:
     """Every stand-in of this folder, by id."""
     return discover_plugins(harness.fake, "FAKE", "fake")

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+
+def _true(value: object) -> object:
+    if value == 1 and value is not True:  # for Python they are equal; for a reader, and for the schema, they are not
+        raise ValueError("Input should be true")
+    return value
+
+
+Yes = Annotated[Literal[True], BeforeValidator(_true)]
+"""The word `true` and nothing else."""
 
 
 class Frozen(BaseModel):

@@ -10,8 +10,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.model.finding import Finding
 from harness.model.scenario import LEVELS
@@ -21,6 +22,9 @@ from harness.model.verdict import TOOL_STATES, Results, ToolState, Verdict
 from harness.report.inert import BODY_RULE, clip_text, one_line, shown, visible
 from harness.report.reading import answer, comparison_line, counts_line, in_order, not_proven, outcome_counts
 from harness.report.sparkline import bars, line
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _NOT_URL = re.compile(r"[^A-Za-z0-9._]+")
 
@@ -50,19 +54,13 @@ MOST_OPEN, MOST_LISTED, MOST_TRENDS = 12, 200, 300
 
 def document(results: Results) -> str:
     """The page. Its content policy allows nothing but its own style sheet and script, each by hash, so an escaping fault could run nothing."""
-    # Imported here: most commands draw no page, and `--help` must not pay for a template engine.
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    folder = files("harness.report") / "templates"
-    style, script, outer, inner, row = (
-        (folder / name).read_text("utf-8") for name in ("report.css", "report.js", "report.html.j2", "scenario.html.j2", "row.html.j2")
-    )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    style, script = (_template_file(name) for name in ("report.css", "report.js"))
+    outer, inner, row = (_template(name) for name in ("report.html.j2", "scenario.html.j2", "row.html.j2"))
     verdicts = anchored(in_order(results))
-    row_template = environment.from_string(row)
-    rows = [Markup(row_template.render(v=_row(anchor, verdict))) for anchor, verdict in verdicts]  # with everything in it escaped, as below
-    sections = [Markup(section) for section in _sections(verdicts, environment.from_string(inner), PAGE_BUDGET - sum(map(len, rows)))]
+    rows = [Markup(row.render(v=_row(anchor, verdict))) for anchor, verdict in verdicts]  # with everything in it escaped, as below
+    sections = [Markup(section) for section in _sections(verdicts, inner, PAGE_BUDGET - sum(map(len, rows)))]
     first = _first(sections)
     page = _page(results, verdicts) | {
         "rows": rows[:FIRST_ROWS],
@@ -71,13 +69,27 @@ def document(results: Results) -> str:
         "later_sections": sections[first:],
         "left_out": len(verdicts) - len(sections),
     }
-    return environment.from_string(outer).render(
+    return outer.render(
         page=page,
         style=Markup(style),  # our own files, no input
         style_hash=_hash(style),
         script=Markup(script),
         script_hash=_hash(script),
     )
+
+
+def _template_file(name: str) -> str:
+    return (files("harness.report") / "templates" / name).read_text("utf-8")
+
+
+@cache
+def _template(name: str) -> Template:
+    """Compiled once: compiling takes fifty times as long as drawing a small page."""
+    # Imported here: most commands draw no page, and `--help` must not pay for a template engine.
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_template_file(name))
 
 
 def _first(sections: Sequence[str]) -> int:

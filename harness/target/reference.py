@@ -9,7 +9,7 @@ import secrets
 import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from harness.target.stand_in import templates_file
 
 READY_WITHIN_S = 30.0
 END_WITHIN_S = 5.0
+NOTICED_WITHIN_S = 0.5
 APPROVE_WITHIN_S = 75.0
 SEPARATOR = "__"
 NAME = "reference gateway"
@@ -227,6 +228,9 @@ class ReferenceGateway:
         try:
             response = await self._http.request(method, self._base + path, json=body, headers=self._headers, timeout=timeout, params=params)
         except httpx2.HTTPError as error:
+            with suppress(TimeoutError):  # one that has just died is known to have a moment later
+                async with asyncio.timeout(NOTICED_WITHIN_S):
+                    await self._process.wait()
             state = f"it ended with code {self._process.returncode}" if self._process.returncode is not None else "it is still running"
             raise Unreachable(
                 f"the gateway did not answer {method} {path}: {str(error) or type(error).__name__}; {state}",

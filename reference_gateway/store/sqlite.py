@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,8 @@ class SqliteStore(SqlStore):
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:
-                self._connection.close()
+                with suppress(apsw.Error):  # what was committed is on disk; SQLite only tidies up here, and would do it at the next start
+                    self._connection.close()
                 self._connection = None
                 if self._living is not None:
                     self._living.end()

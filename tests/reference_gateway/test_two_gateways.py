@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from reference_gateway.app import opened_store
 from reference_gateway.audit import verify
 from tests.reference_gateway.conftest import (
     SECRET,
@@ -208,6 +209,15 @@ def test_a_call_whose_grant_is_revoked_elsewhere_meanwhile_says_so_on_record(pai
         provider.release.set()
         assert outcome(plain.result()) == "success"
     assert pair.a.records(run)[-1]["details"]["grant_revoked"] is True
+
+
+@pytest.mark.parametrize("doc", [{"name": "odd"}, {"grant": 5}, {"grant": {"kind": "queue"}, "catalog": [], "credential_paths": None}])
+def test_one_that_cannot_be_read_keeps_no_other_from_its_work(pair: Pair, place: str, doc: dict[str, Any]) -> None:
+    _, token = pair.b.run()
+    with opened_store(place) as store:
+        store.connection_put(pair.a.tenant, "odd", doc)
+    assert outcome(pair.b.call(token, "get_echo")) == "success"
+    assert [each["name"] for each in pair.a.op("GET", "/connections")["connections"]] == ["notes"]
 
 
 def test_both_at_once_lose_nothing(pair: Pair) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from harness.errors import LoadErrors
-from harness.model.location import Frozen
+from harness.model.location import Frozen, Yes
 from harness.model.scenario import Scenario, Vocabulary, Word
 from harness.scenario.durations import Seconds
 from harness.scenario.load import load_scenario
@@ -93,7 +93,7 @@ class Pending(Frozen):
 
 
 class Flag(Frozen):
-    value: Literal[True]
+    value: Yes
 
 
 class Dispatched(Frozen):

@@ -32,7 +32,7 @@ from reference_gateway.upstream import Era
 
 Json = dict[str, Any]
 
-RUN = "gateway.run"
+CALLER = "gateway.caller"
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 MAX_BODY = 4 * 1024 * 1024
 MAX_SESSIONS = 8_000
@@ -68,8 +68,15 @@ class _Request:
     session: _Session | None
 
 
+@dataclass(slots=True)
+class Caller:
+    """Whose request it is, in the scope of each: the run as it stands when the request has arrived whole."""
+
+    run: Run
+
+
 class Shortcut:
-    """`inner` is the SDK's application; `server_info` what it stamps on results of 2026-07-28. The run is in the scope already."""
+    """`inner` is the SDK's application; `server_info` what it stamps on results of 2026-07-28. The caller is in the scope already."""
 
     def __init__(self, inner: ASGIApp, pipeline: Pipeline, connections: Connections, clock: Clock, server_info: Json, cancels: Cancellations) -> None:
         self._inner = inner
@@ -84,17 +91,17 @@ class Shortcut:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if scope["method"] == "POST" and self._plain(scope, headers):
             body, receive = await _whole(receive)
-            found = self._read(scope[RUN], headers, body) if body is not None else None
+            found = self._read(scope[CALLER].run, headers, body) if body is not None else None
             if isinstance(found, _Request):
                 await receive()  # the body, which was read
-                await self._answer(scope[RUN], found, receive, send)
+                await self._answer(scope[CALLER].run, found, receive, send)
                 return
             if found is not None:
                 await _say(send, 202, None)
                 found.cancel()
                 return
             if body is not None and _SESSION not in headers:
-                send = self._opening(scope[RUN], body, send)
+                send = self._opening(scope[CALLER].run, body, send)
             elif (session := self._sessions.get(headers.get(_SESSION, b""))) is not None:
                 session.heard = self._clock.monotonic()
         elif scope["method"] == "DELETE":

@@ -7,6 +7,7 @@ handlers answer with a stub that the SDK may check and stamp, and leave the real
 from __future__ import annotations
 
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -16,7 +17,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reference_gateway import __version__
 from reference_gateway.agents import AgentBehind
@@ -30,7 +31,7 @@ from reference_gateway.instructions import OWN, told
 from reference_gateway.log import logger
 from reference_gateway.passing import LISTS, METHODS, Passing
 from reference_gateway.pipeline import Pipeline
-from reference_gateway.quick import RUN, Shortcut
+from reference_gateway.quick import CALLER, Caller, Shortcut
 from reference_gateway.results import INPUT_REQUIRED
 from reference_gateway.runs import Run, Runs
 from reference_gateway.store.base import StoreError
@@ -43,6 +44,9 @@ Context = ServerRequestContext[Any, Any]
 MAX_SESSIONS = 4_000
 OPENING = ("initialize", "server/discover")
 SUBSCRIBING = ("resources/subscribe", "resources/unsubscribe")
+
+SLOW_S = 0.1
+"""A request that takes longer to arrive is judged by what holds then: its run may have ended since its head was read."""
 
 log = logger("surface")
 
@@ -82,7 +86,7 @@ class Surface:
         server.middleware[:] = [self._cancelling, _keep_raw, self._instructs, self._announces, self._arguments_are_an_object]
         inner = server.streamable_http_app(streamable_http_path=path, max_sessions=MAX_SESSIONS)
         shortcut = Shortcut(_as_user(inner), self._pipeline, self._connections, self._clock, server.server_info_stamp, self._cancels)
-        return inner, _Door(shortcut, self._runs, self._connections)
+        return inner, _Door(shortcut, self._runs, self._connections, self._clock)
 
     # handlers
 
@@ -193,8 +197,8 @@ class Surface:
 
 def _run_of(ctx: Context) -> Run:
     assert ctx.request is not None
-    run: Run = ctx.request.scope[RUN]
-    return run
+    caller: Caller = ctx.request.scope[CALLER]
+    return caller.run
 
 
 def _leave(result: Json) -> None:
@@ -221,7 +225,7 @@ def _as_user(app: ASGIApp) -> ASGIApp:
     """By this the SDK ties an MCP session to the run that opened it."""
 
     async def tied(scope: Scope, receive: Receive, send: Send) -> None:
-        user = AuthenticatedUser(AccessToken(token="", client_id=scope[RUN].run, scopes=[]))
+        user = AuthenticatedUser(AccessToken(token="", client_id=scope[CALLER].run.run, scopes=[]))
         await app({**scope, "user": user}, receive, send)
 
     return tied
@@ -230,10 +234,11 @@ def _as_user(app: ASGIApp) -> ASGIApp:
 class _Door:
     """Lets in who holds the token of a run."""
 
-    def __init__(self, app: ASGIApp, runs: Runs, connections: Connections) -> None:
+    def __init__(self, app: ASGIApp, runs: Runs, connections: Connections, clock: Clock) -> None:
         self._app = app
         self._runs = runs
         self._connections = connections
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -253,7 +258,24 @@ class _Door:
             await JSONResponse({"error": error}, status_code=401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
         _current.set(run)
-        await self._app({**scope, RUN: run}, receive, send)
+        caller, began = Caller(run), self._clock.monotonic()
+
+        async def arriving() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body") and self._clock.monotonic() - began > SLOW_S:
+                caller.run = self._by_now(scope, run)
+            return message
+
+        await self._app({**scope, CALLER: caller}, arriving, send)
+
+    def _by_now(self, scope: Scope, run: Run) -> Run:
+        """A run that nobody can look up now is held to have ended."""
+        try:
+            found = self._run(scope)
+        except StoreError as gone:
+            log.error("run_not_read", code=gone.code)
+            found = None
+        return found if found is not None else replace(run, state="ended")
 
     def _run(self, scope: Scope) -> Run | None:
         found = [value for key, value in scope["headers"] if key == b"authorization"]

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reference_gateway import __version__
 from reference_gateway.audit import AuditLog
@@ -32,6 +32,7 @@ from reference_gateway.store.base import Store
 
 PREFIX = "/operator/v1"
 MAX_BODY = 1024 * 1024
+SLOW_S = 0.1
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -82,7 +83,9 @@ class Control:
     def app(self) -> ASGIApp:
         routes = [Route(PREFIX + path, handler, methods=[method]) for method, path, handler in self.routes()]
         handlers: dict[Any, Any] = {GatewayError: _refused, HTTPException: _http_error, Exception: _crashed, ClientDisconnect: _gone}
-        return _Door(Starlette(routes=routes, exception_handlers=handlers), self._token, self._operators, self._connections, self._defects)
+        return _Door(
+            Starlette(routes=routes, exception_handlers=handlers), self._token, self._operators, self._connections, self._clock, self._defects
+        )
 
     async def health(self, request: Request) -> Response:
         connections = {f"{each.tenant}/{each.name}": {"status": each.status, "health": each.health} for each in self._connections.every()}
@@ -113,11 +116,12 @@ class Control:
 class _Door:
     """Nothing behind it is reached without a token for it, and no body is larger than it may be."""
 
-    def __init__(self, app: ASGIApp, token: str, operators: Operators, connections: Connections, defects: Defects) -> None:
+    def __init__(self, app: ASGIApp, token: str, operators: Operators, connections: Connections, clock: Clock, defects: Defects) -> None:
         self._app = app
         self._token = token.encode()
         self._operators = operators
         self._connections = connections
+        self._clock = clock
         self._defects = defects
 
     def _who(self, authorization: bytes) -> Operator | None:
@@ -151,7 +155,23 @@ class _Door:
                 scope, receive, send
             )
             return
-        await self._app(scope, receive, send)
+        await self._app(scope, self._arriving(receive, given[0]), send)
+
+    def _arriving(self, receive: Receive, authorization: bytes) -> Receive:
+        """A request that arrives slowly is its operator's still when it has arrived. Raises GatewayError to whoever reads its body."""
+        began = self._clock.monotonic()
+
+        async def message() -> Message:
+            found = await receive()
+            late = found["type"] == "http.request" and not found.get("more_body") and self._clock.monotonic() - began > SLOW_S
+            if late and self._who(authorization) is None:
+                raise GatewayError(
+                    "operator_unauthorized", "the token was taken away while the request arrived", where="Authorization", fix="get another one",
+                    http_status=401,
+                )  # fmt: skip
+            return found
+
+        return message
 
 
 def _objection(who: Operator, method: str, path: str, defects: Defects) -> JSONResponse | None:

@@ -67,3 +67,28 @@ def test_a_call_that_arrives_slowly(bench: Bench, provider: Provider, event: str
 def _let_the_head_arrive(bench: Bench, token: str) -> None:
     """A whole call sent later by somebody else is answered after the head sent before it was read: one loop serves both in turn."""
     assert bench.call(token, "get_echo", {"n": 0})["_meta"]["gateway/outcome"] == "success"
+
+
+@pytest.mark.parametrize("taken_away", [False, True])
+def test_what_an_operator_asks_slowly(bench: Bench, taken_away: bool) -> None:
+    token = bench.op("POST", "/operators", {"operator": "ann", "role": "operator"})["token"]
+    _, agent = bench.run()
+    url, body = urlsplit(str(bench.operator.http.base_url)), b'{"permissions":{"get_echo":"off"}}'
+    slow = http.client.HTTPConnection(str(url.hostname), url.port, timeout=20)
+    slow.putrequest("PUT", f"{url.path}tenants/{bench.tenant}/connections/notes/permissions")
+    slow.putheader("authorization", f"Bearer {token}")
+    slow.putheader("content-length", str(len(body)))
+    slow.endheaders()
+    _let_the_head_arrive(bench, agent)
+    if taken_away:
+        bench.op("DELETE", "/operators/ann")
+    bench.advance(1)
+    slow.send(body)
+    answer = slow.getresponse()
+    told = json.loads(answer.read())
+    slow.close()
+    words = bench.op("GET", "/connections/notes/permissions")["permissions"]
+    if taken_away:
+        assert (answer.status, told["error"]["code"], words["get_echo"]) == (401, "operator_unauthorized", "allowed")
+    else:
+        assert (answer.status, words["get_echo"]) == (200, "off")

@@ -220,7 +220,8 @@ def merge(provider: str, old: Catalog, found: Discovery, *, quarantine: bool, de
         elif differs:
             changed.append(name)
         doubtful = fresh or (differs and not ("quarantine-schema-only" in defects and before is not None and before.schema_hash == tool.schema_hash))
-        held = (quarantine and doubtful) or (before is not None and before.status == "quarantined")
+        kept = before is not None and before.status == "quarantined" and "kept-blocked-forgotten" not in defects
+        held = (quarantine and doubtful) or kept
         tools[name] = replace(tool, status="quarantined" if held else "active")
     removed = [name for name, tool in old.tools.items() if name not in new.tools and tool.status != "removed"]
     for name, tool in old.tools.items():

@@ -147,10 +147,14 @@ gateways: setup ## The same for all of them, with ContextForge and LiteLLM (nigh
 	$(BIN)/pytest gateways/test_heavy.py
 
 .PHONY: torture
-torture: setup ## Every promise tried thousands of times, each with a control that must break (an hour; SCALE=short takes minutes)
-	$(BIN)/python -m torture --scale $(or $(SCALE),full)
+torture: setup ## Every promise tried thousands of times, each with a control that must break (an hour)
+	$(BIN)/python -m torture --scale full
 	$(BIN)/harness run MEM-1 --protocol 2026-07-28 --report none --reports-dir build/torture
 	$(BIN)/python tools/torture_bundles.py build/torture/latest/evidence.jsonl
+
+.PHONY: torture-short
+torture-short: setup ## The same a few times each: that it holds, and that every control still breaks
+	$(BIN)/python -m torture --scale short
 
 .PHONY: triage
 triage: setup ## Forty nights with known causes; prints the confusion matrix of the triage

@@ -19,6 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bench.processes import end
+
 AGENTS_ONLY = ("--checkpoints", "--audit-key-file")
 """Options that the gateway of the agents does without: the log is kept once."""
 METHODS = ["GET", "POST", "PUT", "DELETE"]
@@ -88,18 +90,9 @@ def main(arguments: list[str]) -> None:
         try:
             asyncio.run(serve(agents, operators))
         finally:
-            _end(second)
+            end(second)
     finally:
-        _end(first)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        end(first)
 
 
 if __name__ == "__main__":

@@ -300,7 +300,8 @@ class Approvals:
             raise ApprovalExpired(approval)
         changes = {"decided_by": by, "decided_at": stamp(self._clock.now()), "reason": reason}
         with self._audit.together():
-            won = self._store.approval_transition(approval, "pending", state, **changes)
+            expected = self.get(None, approval).state if "claim-unguarded" in self._defects else "pending"
+            won = self._store.approval_transition(approval, expected, state, **changes)
             if won:
                 self._audit.append(**self.record(current, "approval_resolved", outcome, decision, audit_reason, f"operator:{by}"))
         if not won:

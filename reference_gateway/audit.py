@@ -33,6 +33,9 @@ Event = Literal[
 Outcome = Literal["pending", "success", "failure", "denied", "timeout", "cancelled", "unknown"]
 Decision = Literal["allow", "deny", "require_approval"]
 
+ENDS: tuple[Event, ...] = ("call_completed", "call_failed")
+"""The last record of a call that was sent."""
+
 _SAFE = 2**53 - 1
 
 SHARED = ("store_busy", "store_unwritable", "store_unusable")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reference_gateway.audit import AuditFields, AuditLog, hash_of
+from reference_gateway.audit import ENDS, AuditFields, AuditLog, hash_of
 from reference_gateway.defects import Defects
 from reference_gateway.store.base import Document
-
-ENDS = ("call_completed", "call_failed")
 
 
 def mislead(audit: AuditLog, defects: Defects) -> None:

@@ -14,9 +14,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reference_gateway import __version__
+from reference_gateway.arriving import arriving
 from reference_gateway.audit import AuditLog
 from reference_gateway.bodies import AdvanceBody, EmptyBody, parse
 from reference_gateway.clock import Clock, TestClock
@@ -32,7 +33,6 @@ from reference_gateway.store.base import Store
 
 PREFIX = "/operator/v1"
 MAX_BODY = 1024 * 1024
-SLOW_S = 0.1
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -155,23 +155,13 @@ class _Door:
                 scope, receive, send
             )
             return
-        await self._app(scope, self._arriving(receive, given[0]), send)
+        await self._app(scope, arriving(receive, self._clock, lambda: self._still_theirs(given[0])), send)
 
-    def _arriving(self, receive: Receive, authorization: bytes) -> Receive:
-        """A request that arrives slowly is its operator's still when it has arrived. Raises GatewayError to whoever reads its body."""
-        began = self._clock.monotonic()
-
-        async def message() -> Message:
-            found = await receive()
-            late = found["type"] == "http.request" and not found.get("more_body") and self._clock.monotonic() - began > SLOW_S
-            if late and self._who(authorization) is None:
-                raise GatewayError(
-                    "operator_unauthorized", "the token was taken away while the request arrived", where="Authorization", fix="get another one",
-                    http_status=401,
-                )  # fmt: skip
-            return found
-
-        return message
+    def _still_theirs(self, authorization: bytes) -> None:
+        """Raises GatewayError."""
+        if self._who(authorization) is None:
+            what, fix = "the token was taken away while the request arrived", "get another one"
+            raise GatewayError("operator_unauthorized", what, where="Authorization", fix=fix, http_status=401)
 
 
 def _objection(who: Operator, method: str, path: str, defects: Defects) -> JSONResponse | None:

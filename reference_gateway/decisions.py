@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from reference_gateway.approval import Approval, ApprovalConflict, ApprovalExpired
+from reference_gateway.approval import CHANGED, Approval, ApprovalConflict, ApprovalExpired
 from reference_gateway.call import Call
 from reference_gateway.canonical import arguments_digest
 from reference_gateway.errors import GatewayError
@@ -13,8 +13,6 @@ from reference_gateway.pipeline import Pipeline
 from reference_gateway.provider import prepared
 from reference_gateway.runs import Runs
 from reference_gateway.wire import Json
-
-CHANGED = "approved_tool_target_changed"
 
 
 class Decisions:

@@ -104,6 +104,7 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "token-lasts": ("", "a run's token is good beyond its time"),
     "expiry-ignored": ("", "a request that nobody decided in time still waits, and can be approved"),
     "decline-forgotten": ("", "a call that was declined is asked for anew when it is repeated"),
+    "claim-unguarded": ("", "whoever comes to an approval takes it, whatever has become of it since they looked"),
     "arguments-alike": ("", "arguments that only look alike, as 7 and \"7\" do, count as those that were asked for"),
     "asks-twice": ("", "the repetition of a call that waits is a request of its own"),
     "loosened-still-asks": ("", "what waits for a person goes on waiting, and can be approved, when its tool asks nobody any more"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reference_gateway.approval import ApprovalConflict
-from reference_gateway.audit import SHARED, AuditFields
+from reference_gateway.audit import ENDS, SHARED, AuditFields
 from reference_gateway.call import Call
 from reference_gateway.clock import Timer
 from reference_gateway.log import logger
@@ -18,7 +18,6 @@ from reference_gateway.store.base import AUDIT_PAGE, StoreError
 from reference_gateway.wire import Json
 
 RETRY_S = 0.25
-ENDS = ("call_completed", "call_failed")
 
 log = logger("outcomes")
 

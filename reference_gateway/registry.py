@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from reference_gateway.connection import Connection, Settings
+from reference_gateway.connection import KEPT, Connection, Settings
 from reference_gateway.dialling import Dialler
 from reference_gateway.errors import GatewayError
 from reference_gateway.log import logger
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 
-TAKEN = ("settings", "catalog", "words", "revoked", "reviews", "status", "was_active", "setup", "instructions", "instructions_on", "generation")
+TAKEN = ("settings", "catalog", "words", "revoked", "reviews", "revision", *KEPT)
 """What of a connection another process may have changed."""
 UNKNOWN = -1
 
@@ -106,7 +106,6 @@ class Registry:
         elsewhere = _far_side(theirs) != _far_side(mine)
         for name in TAKEN:
             setattr(mine, name, getattr(theirs, name))
-        mine.revision = theirs.revision
         if elsewhere:
             self._dialler.leave(mine.client)
             self._connect(mine)

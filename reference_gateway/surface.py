@@ -17,11 +17,12 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reference_gateway import __version__
 from reference_gateway.agents import AgentBehind
 from reference_gateway.answering import recorded, unwrapped
+from reference_gateway.arriving import arriving
 from reference_gateway.cancelling import Cancellations
 from reference_gateway.catalog import Tool
 from reference_gateway.clock import Clock
@@ -44,9 +45,6 @@ Context = ServerRequestContext[Any, Any]
 MAX_SESSIONS = 4_000
 OPENING = ("initialize", "server/discover")
 SUBSCRIBING = ("resources/subscribe", "resources/unsubscribe")
-
-SLOW_S = 0.1
-"""A request that takes longer to arrive is judged by what holds then: its run may have ended since its head was read."""
 
 log = logger("surface")
 
@@ -258,15 +256,12 @@ class _Door:
             await JSONResponse({"error": error}, status_code=401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
         _current.set(run)
-        caller, began = Caller(run), self._clock.monotonic()
+        caller = Caller(run)
 
-        async def arriving() -> Message:
-            message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body") and self._clock.monotonic() - began > SLOW_S:
-                caller.run = self._by_now(scope, run)
-            return message
+        def late() -> None:
+            caller.run = self._by_now(scope, run)
 
-        await self._app({**scope, CALLER: caller}, arriving, send)
+        await self._app({**scope, CALLER: caller}, arriving(receive, self._clock, late), send)
 
     def _by_now(self, scope: Scope, run: Run) -> Run:
         """A run that nobody can look up now is held to have ended."""

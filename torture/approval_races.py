@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,22 +15,20 @@ from torture.figures import Figures, Scale
 CONTENDERS = 8
 AT_ONCE = 4
 """Races under way at the same time."""
-UNGUARDED = (sys.executable, "-m", "torture._unguarded")
 
 
 def run(scale: Scale) -> list[Figures]:
     races = 10_000 if scale == "full" else 40
     violations, notes = asyncio.run(_races(races))
     twice, _ = asyncio.run(_races(4, ("approve-twice",)))
-    unclaimed, words = asyncio.run(_races(20, program=UNGUARDED))
+    unclaimed, words = asyncio.run(_races(20, ("claim-unguarded",)))
     control = (f"control: {twice} found where one approval is sent twice; {unclaimed} where the claim is not atomic: {words[0]}",)
     return [Figures(f"one execution for {CONTENDERS} approvers in two processes", races, violations, min(twice, unclaimed), (*notes, *control))]
 
 
-async def _races(races: int, defects: Sequence[str] = (), program: tuple[str, ...] = Gateway.program) -> tuple[int, tuple[str, ...]]:
+async def _races(races: int, defects: Sequence[str] = ()) -> tuple[int, tuple[str, ...]]:
     with tempfile.TemporaryDirectory(prefix="torture-races-") as name:
         one, other = (Gateway(Path(name), *defects) for _ in range(2))
-        one.program = other.program = program
         async with provider() as counter, client() as http:
             one.start()
             try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_bytes
 
@@ -91,19 +92,26 @@ class Unauthenticated:
 def run(scale: Scale) -> list[Figures]:
     rng = random.Random(SEED)
     count = 10_000 if scale == "full" else 500
-    with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore(Path(folder) / "vault.sqlite")
-        store.open()
-        try:
-            with store.transaction():  # one commit for all: what is tried is the vault
-                return _tried(store, count, rng)
-        finally:
-            store.close()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as open_stores:
+        # One each: a vault does not seal in a store whose key is another one's.
+        return _tried([open_stores.enter_context(_store(Path(folder) / f"vault-{number}.sqlite")) for number in range(3)], count, rng)
 
 
-def _tried(store: SqliteStore, count: int, rng: random.Random) -> list[Figures]:
+@contextmanager
+def _store(file: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(file)
+    store.open()
+    try:
+        with store.transaction():  # one commit for all: what is tried is the vault
+            yield store
+    finally:
+        store.close()
+
+
+def _tried(stores: Sequence[SqliteStore], count: int, rng: random.Random) -> list[Figures]:
+    store, unbound_store, left_store = stores
     secrets = {place: f"canary-{rng.getrandbits(128):032x}"[: rng.randrange(8, 39)] for place in PLACES}
-    vault, unbound = Vault(token_bytes(KEY_BYTES), store), Vault(token_bytes(KEY_BYTES), store, defects=Defects(["vault-aad-ignored"]))
+    vault, unbound = Vault(token_bytes(KEY_BYTES), store), Vault(token_bytes(KEY_BYTES), unbound_store, defects=Defects(["vault-aad-ignored"]))
     wrong, flipped, moved, tried = 0, 0, 0, 0
     for turn in range(4):  # three changes of the wrapping key in between
         if turn == 0:
@@ -117,13 +125,13 @@ def _tried(store: SqliteStore, count: int, rng: random.Random) -> list[Figures]:
         tried, moved = tried + one, moved + taken
     for place, secret in secrets.items():
         unbound.put(*place, secret)
-    _, moved_unbound = moves(store, lambda place: opened(unbound, place))
+    _, moved_unbound = moves(unbound_store, lambda place: opened(unbound, place))
     control = Unauthenticated(token_bytes(KEY_BYTES), store)
     for place, secret in secrets.items():
         control.put(place, secret)
     flipped_control = flips(store, control.get, 200, rng)
     told = f"seed {SEED}; {len(PLACES)} secrets of 2 tenants, the wrapping key changed 3 times in between"
-    lost = _lost(store, secrets)
+    lost = _lost(left_store, secrets)
     return [
         Figures("a bit flipped anywhere does not open", count // 4 * 4, flipped, flipped_control, (told, "control: AES-CTR, 200 tried")),
         Figures("a secret opens in its own place, version and length only", tried, moved, moved_unbound, ("control: no additional data",)),

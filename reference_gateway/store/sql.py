@@ -18,6 +18,8 @@ from reference_gateway.store.base import AUDIT_PAGE, GENESIS, Document
 
 _UPSERT_DOC = " ON CONFLICT (tenant, name) DO UPDATE SET doc = excluded.doc"
 _CONNECTIONS = "connections"
+COUNT = "INSERT INTO counters (name, last) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET last = counters.last + 1 RETURNING last"
+"""The next number of that name, never given twice."""
 
 
 def _dump(doc: Document) -> str:
@@ -44,12 +46,6 @@ class SqlStore(ABC):
     @abstractmethod
     def instance(self) -> int:
         """The number of this process among all that ever had the store open."""
-
-    def _counted(self, name: str) -> int:
-        rows = self._run(
-            "INSERT INTO counters (name, last) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET last = counters.last + 1 RETURNING last", name
-        )
-        return int(rows[0][0])
 
     def _doc(self, sql: str, *values: Any) -> Document | None:
         rows = self._run(sql, *values)
@@ -113,7 +109,7 @@ class SqlStore(ABC):
 
     def connection_put(self, tenant: str, name: str, doc: Document) -> int:
         with self.transaction():
-            revision = self._counted(_CONNECTIONS)
+            revision = int(self._run(COUNT, _CONNECTIONS)[0][0])
             self._run(
                 "INSERT INTO connections (tenant, name, doc, revision) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (tenant, name) DO UPDATE SET doc = excluded.doc, revision = excluded.revision",
@@ -127,7 +123,7 @@ class SqlStore(ABC):
 
     def connection_delete(self, tenant: str, name: str) -> bool:
         with self.transaction():
-            self._counted(_CONNECTIONS)
+            self._run(COUNT, _CONNECTIONS)
             return bool(self._run("DELETE FROM connections WHERE tenant = ? AND name = ? RETURNING 1", tenant, name))
 
     def connections(self, tenant: str | None = None) -> list[Document]:

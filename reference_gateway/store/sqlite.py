@@ -17,14 +17,13 @@ import apsw
 from reference_gateway.store import schema
 from reference_gateway.store.base import Document, StoreError
 from reference_gateway.store.living import Living
-from reference_gateway.store.sql import SqlStore, _load
+from reference_gateway.store.sql import COUNT, SqlStore, _load
 
 # Earlier releases can corrupt a write-ahead log that several connections reset at once.
 _FIXED_RELEASES = ((3, 51, 3),)
 _FIXED_BACKPORTS = ((3, 50, 7), (3, 44, 6))
 _BUSY_MS = 2000
 _FILE_MODE = 0o600
-_NEXT_INSTANCE = "INSERT INTO counters (name, last) VALUES ('instances', 1) ON CONFLICT (name) DO UPDATE SET last = counters.last + 1 RETURNING last"
 
 
 def wal_is_safe(release: str) -> bool:
@@ -124,7 +123,7 @@ class SqliteStore(SqlStore):
             for number in range(found, schema.VERSION):
                 connection.execute(schema.STEPS[number])
             connection.execute(f"PRAGMA user_version={schema.VERSION}")
-            self._instance = int(connection.execute(_NEXT_INSTANCE).get)
+            self._instance = int(connection.execute(COUNT, ("instances",)).get)
         except BaseException:
             connection.execute("ROLLBACK")
             raise
@@ -203,7 +202,8 @@ class SqliteStore(SqlStore):
             except apsw.ConstraintError as error:
                 raise StoreError("store_conflict", f"refused by the store: {_reason(error)}", where=self._path, http_status=409) from error
             except apsw.BusyError as error:
-                raise StoreError("store_busy", "another process holds the store", where=self._path, fix="run one gateway per store") from error
+                fix = "try again; if it lasts, look who has the file open"
+                raise StoreError("store_busy", "another process holds the store", where=self._path, fix=fix) from error
             except (apsw.FullError, apsw.ReadOnlyError, apsw.IOError, apsw.CantOpenError) as error:
                 raise StoreError(
                     "store_unwritable", f"the store cannot be written: {_reason(error)}", where=self._path, fix="free or mend the disk"

@@ -15,7 +15,7 @@ from mcp_types.methods import CLIENT_REQUESTS
 from reference_gateway.passing import METHODS
 
 from .conftest import TLS, Bench, Operator
-from .wide import ALL, LEGACY, MODERN, Json, Wide, served
+from .wide import ALL, LEGACY, MODERN, Json, Wide, connected, served
 
 MEMO = {"uri": "memo://1"}
 OPENING = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -172,9 +172,7 @@ def wide() -> Iterator[Wide]:
 
 @pytest.fixture
 def bench(gateway: Operator, wide: Wide) -> Bench:
-    made = Bench(gateway, wide, gateway("POST", "/tenants", {})["tenant"])  # type: ignore[arg-type]
-    made.connect(auth={"scheme": "none"}, credentials={}, offers=ALL)
-    return made
+    return connected(gateway, wide, offers=ALL)
 
 
 # what must be answered

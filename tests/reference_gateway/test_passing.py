@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from reference_gateway.subscriptions import BURST
 
 from .conftest import Bench, Operator
-from .wide import ALL, LEGACY, MODERN, Json, Wide, ask, listening, methods, offer, passed, request, served, until
+from .wide import ALL, LEGACY, MODERN, Json, Wide, ask, connected, listening, methods, offer, passed, request, served, until
 
 
 @pytest.fixture
@@ -25,9 +25,7 @@ def wide() -> Iterator[Wide]:
 
 @pytest.fixture
 def bench(gateway: Operator, wide: Wide) -> Bench:
-    made = Bench(gateway, wide, gateway("POST", "/tenants", {})["tenant"])  # type: ignore[arg-type]
-    made.connect(auth={"scheme": "none"}, credentials={})
-    return made
+    return connected(gateway, wide)
 
 
 EVERYTHING: list[tuple[str, Json]] = [

@@ -11,7 +11,7 @@ import pytest
 from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 
 from .conftest import TLS, Bench, Operator
-from .wide import ALL, LEGACY, MODERN, Json, Wide, ask, listening, methods, passed, request, served, until
+from .wide import ALL, LEGACY, MODERN, Json, Wide, ask, connected, listening, methods, passed, request, served, until
 
 LISTEN = ("subscriptions/listen", {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["memo://1"]}})
 NOBODYS: dict[str, Callable[[Bench, str], Any]] = {
@@ -33,9 +33,7 @@ def wide() -> Iterator[Wide]:
 
 @pytest.fixture
 def bench(gateway: Operator, wide: Wide) -> Bench:
-    made = Bench(gateway, wide, gateway("POST", "/tenants", {})["tenant"])  # type: ignore[arg-type]
-    made.connect(auth={"scheme": "none"}, credentials={}, offers=ALL)
-    return made
+    return connected(gateway, wide, offers=ALL)
 
 
 def opening(bench: Bench, token: str) -> Json:

@@ -20,7 +20,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict
 
-from .conftest import TLS, VERSIONS, Bench, Served, tool
+from .conftest import TLS, VERSIONS, Bench, Operator, Served, tool
 
 Json = dict[str, Any]
 LEGACY, MODERN = VERSIONS[1], VERSIONS[-1]
@@ -223,3 +223,10 @@ class _Told(threading.Thread):
 
 def methods(told: list[Json]) -> list[str]:
     return [each["method"].removeprefix("notifications/") for each in told[1:] if "method" in each]
+
+
+def connected(gateway: Operator, wide: Wide, **changes: Any) -> Bench:
+    """A tenant of its own whose one connection, without a credential, leads there."""
+    made = Bench(gateway, wide, gateway("POST", "/tenants", {})["tenant"])  # type: ignore[arg-type]  # its address is all that is needed
+    made.connect(auth={"scheme": "none"}, credentials={}, **changes)
+    return made
